@@ -1,0 +1,126 @@
+# Builds, checks and demonstrates the whole tree; `make help` lists the targets.
+# Variables: CC, SAN=address,undefined|thread (own build folder), WERROR=1, V=1 (print commands), DESTDIR, PREFIX.
+
+ifeq ($(origin CC),default)
+CC       := gcc
+endif
+PREFIX   ?= /usr/local
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+SAN      ?=
+comma    := ,
+OUT      := build/$(notdir $(CC))$(if $(SAN),-$(subst $(comma),-,$(SAN)))
+Q        := $(if $(V),,@)
+
+# ---- flags -------------------------------------------------------------------------------------------------------
+WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wold-style-definition -Wmissing-prototypes -Wpointer-arith \
+  -Wcast-qual -Wcast-align -Wwrite-strings -Wundef -Wvla -Wformat=2 -Wimplicit-fallthrough -Wconversion \
+  -Wno-sign-conversion -Wnull-dereference -Wno-missing-field-initializers
+ifneq ($(findstring gcc,$(notdir $(CC))),)
+WARN += -Wlogical-op -Wduplicated-cond
+endif
+ifneq ($(WERROR),)
+WARN += -Werror
+endif
+ifeq ($(SAN),)
+OPT := -O2 -g -D_FORTIFY_SOURCE=3 -fstack-protector-strong -fstack-clash-protection
+ifneq ($(findstring gcc,$(notdir $(CC))),)
+OPT += -ftrivial-auto-var-init=zero
+endif
+else
+OPT := -O1 -g -fno-omit-frame-pointer -fsanitize=$(SAN) -fno-sanitize-recover=all
+endif
+PKGS     := libcjson libcurl libmicrohttpd openssl yaml-0.1 zlib libpcre2-8
+PKG_CFLAGS = $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
+PKG_LIBS   = $(shell pkg-config --libs $(PKGS) 2>/dev/null)
+CFLAGS   ?=
+ALL_CFLAGS = -std=gnu17 -D_GNU_SOURCE -I. -I$(OUT) $(PKG_CFLAGS) $(WARN) $(OPT) -fno-common -fPIE -pthread $(CFLAGS)
+ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now -pthread $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
+
+# ---- the tree: one archive per folder, in link order (a folder may use those after it) -------------------------------
+LAYERS := apiserver/http reconcile apiserver/registry apiserver/auth admission apiserver/kube openapi storage apiserver/base
+lib     = $(OUT)/lib/$(subst /,-,$(1)).a
+LIBS   := $(foreach l,$(LAYERS),$(call lib,$(l)))
+src_of  = $(wildcard $(1)/*.c) $(if $(filter openapi,$(1)),$(wildcard openapi/kinds/*.c))
+obj     = $(patsubst %.c,$(OUT)/%.o,$(1))
+SERVER := $(OUT)/sandbox-apiserver
+
+define layer_rule
+$(call lib,$(1)): $(call obj,$(call src_of,$(1)))
+endef
+$(foreach l,$(LAYERS),$(eval $(call layer_rule,$(l))))
+
+UNIT_SRC := $(shell find tests/unit tests/http -name '*_test.c' 2>/dev/null | sort)
+UNIT_BIN := $(patsubst %.c,$(OUT)/%,$(UNIT_SRC))
+FUZZ_SRC := $(filter-out tests/fuzz/driver.c,$(wildcard tests/fuzz/*.c))
+FUZZ_BIN := $(patsubst %.c,$(OUT)/%,$(FUZZ_SRC))
+TEST_LIB := $(call obj,$(wildcard tests/lib/*.c))
+FUNC_SRC := $(wildcard tests/func/*.c tests/bench/*.c)
+FUNC_BIN := $(patsubst %.c,$(OUT)/%,$(FUNC_SRC))
+OTHER_SRC := apiserver/main.c $(UNIT_SRC) $(FUZZ_SRC) tests/fuzz/driver.c $(wildcard tests/lib/*.c) $(FUNC_SRC) hack/gen-shape.c
+DEPS := $(patsubst %.c,$(OUT)/%.d,$(foreach l,$(LAYERS),$(call src_of,$(l))) $(OTHER_SRC))
+
+.DEFAULT_GOAL := all
+.PHONY: all check check-san test demo fuzz-check tidy format layers install clean help units deps
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|'
+
+all: $(SERVER) ## build sandbox-apiserver
+
+$(SERVER): $(OUT)/apiserver/main.o $(LIBS)
+	@echo "  LINK  $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(OUT)/apiserver/main.o $(LIBS) $(PKG_LIBS)
+
+$(OUT)/lib/%.a:
+	@mkdir -p $(@D)
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+$(OUT)/%.o: %.c
+	@mkdir -p $(@D)
+	@echo "  CC    $<"
+	$(Q)$(CC) $(ALL_CFLAGS) -DVERSION='"$(VERSION)"' -MMD -MP -c -o $@ $<
+
+# A test links the archive of the folder it mirrors and everything below; unused archives cost nothing.
+$(OUT)/tests/unit/%_test: $(OUT)/tests/unit/%_test.o $(TEST_LIB) $(LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(TEST_LIB) $(LIBS) $(PKG_LIBS) $(shell pkg-config --libs check)
+$(OUT)/tests/http/%_test: $(OUT)/tests/http/%_test.o $(TEST_LIB) $(LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(TEST_LIB) $(LIBS) $(PKG_LIBS) $(shell pkg-config --libs check)
+$(FUNC_BIN): $(OUT)/%: $(OUT)/%.o $(LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(LIBS) $(PKG_LIBS)
+$(OUT)/tests/fuzz/%: $(OUT)/tests/fuzz/%.o $(OUT)/tests/fuzz/driver.o $(LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(OUT)/tests/fuzz/driver.o $(LIBS) $(PKG_LIBS)
+$(OUT)/hack/gen-shape: $(OUT)/hack/gen-shape.o $(call lib,apiserver/base)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PKG_LIBS)
+
+units: $(UNIT_BIN)
+
+check: deps layers ## layers, calls, unit and HTTP tests, functional tests, corpus replay (minutes; for every change)
+	$(Q)$(MAKE) --no-print-directory WERROR=1 $(SERVER) units $(FUNC_BIN)
+	$(Q)tests/run check $(OUT)
+check-san: deps ## unit and HTTP tests under address+undefined, then thread sanitizer
+	$(Q)$(MAKE) --no-print-directory SAN=address,undefined WERROR=1 units && tests/run units build/$(notdir $(CC))-address-undefined
+	$(Q)$(MAKE) --no-print-directory SAN=thread WERROR=1 units && tests/run units build/$(notdir $(CC))-thread
+test: deps ## everything automated, on a real cluster too; ends in `N passed, N failed, N skipped`
+	$(Q)tests/run all
+demo: deps ## cluster up, install, one Sandbox, one command in it
+	$(Q)hack/demo
+fuzz-check: $(FUZZ_BIN) ## replay each fuzz target's corpus
+	$(Q)tests/run fuzz $(OUT)
+tidy: deps ## clang-tidy, cppcheck and gcc -fanalyzer
+	$(Q)hack/tidy
+format: ## clang-format all C files in place
+	$(Q)git ls-files -co --exclude-standard '*.c' '*.h' | grep -v '\.gen\.' | xargs clang-format -i
+layers: ## who includes whom, and which calls we do not make
+	$(Q)hack/check-layers && hack/check-calls
+install: all ## binary, manifests and man page below $(DESTDIR)$(PREFIX)
+	install -Dm755 $(SERVER) $(DESTDIR)$(PREFIX)/bin/sandbox-apiserver
+	install -Dm644 docs/sandbox-apiserver.8 $(DESTDIR)$(PREFIX)/share/man/man8/sandbox-apiserver.8
+	install -d $(DESTDIR)$(PREFIX)/share/agent-sandbox && cp -r manifests examples $(DESTDIR)$(PREFIX)/share/agent-sandbox/
+clean: ## remove what was built here (not the cached Kubernetes programs)
+	rm -rf build
+deps: ## install missing Debian packages (as root; else says which)
+	$(Q)hack/deps
+
+-include $(DEPS)

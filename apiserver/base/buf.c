@@ -1,0 +1,246 @@
+/* Growing byte buffer with a ceiling, and the encodings that are written into one: JSON strings and base64. */
+#include "apiserver/base/buf.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "apiserver/base/mem.h"
+
+#define CAP_MIN ((size_t)64)
+
+/* Makes room for n more bytes and a NUL. False when the ceiling is hit, now or before. */
+static bool reserve(struct buf *b, size_t n)
+{
+    size_t max = b->max ? b->max : BUF_MAX_DEFAULT;
+    if (b->failed)
+        return false;
+    if (n > max || b->len > max - n || b->len + n == SIZE_MAX) {
+        b->failed = true;
+        return false;
+    }
+    size_t need = b->len + n + 1;
+    if (need <= b->cap)
+        return true;
+    size_t cap = b->cap > SIZE_MAX / 2 ? need : b->cap * 2;
+    if (cap < need)
+        cap = need;
+    if (cap < CAP_MIN)
+        cap = CAP_MIN;
+    b->data = xrealloc(b->data, cap);
+    b->cap = cap;
+    return true;
+}
+
+void buf_append(struct buf *b, const void *p, size_t n)
+{
+    if (!reserve(b, n))
+        return;
+    if (n)
+        memcpy(b->data + b->len, p, n);
+    b->len += n;
+    b->data[b->len] = '\0';
+}
+
+void buf_puts(struct buf *b, const char *s)
+{
+    buf_append(b, s, strlen(s));
+}
+
+void buf_putc(struct buf *b, char c)
+{
+    if (!reserve(b, 1))
+        return;
+    b->data[b->len++] = c;
+    b->data[b->len] = '\0';
+}
+
+void buf_printf(struct buf *b, const char *fmt, ...)
+{
+    va_list args, again;
+    va_start(args, fmt);
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, fmt, args);
+    va_end(args);
+    if (n < 0)
+        b->failed = true;
+    else if (reserve(b, (size_t)n)) {
+        vsnprintf(b->data + b->len, (size_t)n + 1, fmt, again);
+        b->len += (size_t)n;
+    }
+    va_end(again);
+}
+
+static void put_escape(struct buf *b, unsigned char c)
+{
+    static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
+    const char *at = memchr(from, c, sizeof from - 1);
+    if (at) {
+        char text[2] = {'\\', to[at - from]};
+        buf_append(b, text, sizeof text);
+    } else {
+        buf_printf(b, "\\u%04x", c);
+    }
+}
+
+/* Number of bytes at s that stand for themselves in a JSON string. */
+static size_t plain_run(const char *s, size_t n)
+{
+    size_t i = 0;
+    while (i < n) {
+        unsigned char c = (unsigned char)s[i];
+        if (c < 0x20 || c == '"' || c == '\\' || c >= 0x80)
+            break;
+        i++;
+    }
+    return i;
+}
+
+/* As Go's encoding/json with HTML escaping off: the line separators are escaped for JavaScript's sake, and a broken
+ * byte becomes the escaped replacement character. */
+void buf_json_string(struct buf *b, const char *s, size_t n)
+{
+    buf_putc(b, '"');
+    while (n > 0) {
+        uint32_t rune;
+        size_t run = plain_run(s, n);
+        if (run) {
+            buf_append(b, s, run);
+        } else if ((unsigned char)*s < 0x80) {
+            put_escape(b, (unsigned char)*s);
+            run = 1;
+        } else if ((run = str_utf8_decode(s, n, &rune)) == 0) {
+            buf_puts(b, "\\ufffd");
+            run = 1;
+        } else if (rune == 0x2028 || rune == 0x2029) {
+            buf_puts(b, rune == 0x2028 ? "\\u2028" : "\\u2029");
+        } else {
+            buf_append(b, s, run);
+        }
+        s += run;
+        n -= run;
+    }
+    buf_putc(b, '"');
+}
+
+static const char base64_digits[] =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+void buf_base64(struct buf *b, const void *p, size_t n)
+{
+    const unsigned char *in = p;
+    if (n > SIZE_MAX / 2 || !reserve(b, (n + 2) / 3 * 4)) {
+        b->failed = true;
+        return;
+    }
+    char *out = b->data + b->len;
+    for (size_t i = 0; i < n; i += 3) {
+        size_t left = n - i;
+        uint32_t v = (uint32_t)in[i] << 16;
+        if (left > 1)
+            v |= (uint32_t)in[i + 1] << 8;
+        if (left > 2)
+            v |= in[i + 2];
+        *out++ = base64_digits[v >> 18];
+        *out++ = base64_digits[v >> 12 & 63];
+        *out++ = left > 1 ? base64_digits[v >> 6 & 63] : '=';
+        *out++ = left > 2 ? base64_digits[v & 63] : '=';
+    }
+    *out = '\0';
+    b->len = (size_t)(out - b->data);
+}
+
+static int base64_value(char c)
+{
+    if (c >= 'A' && c <= 'Z')
+        return c - 'A';
+    if (c >= 'a' && c <= 'z')
+        return c - 'a' + 26;
+    if (c >= '0' && c <= '9')
+        return c - '0' + 52;
+    return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+/* Decodes into out, which has room for n / 4 * 3 + 3 bytes; false when s is not base64. */
+static bool unbase64(const char *s, size_t n, char *out, size_t *ret_len)
+{
+    uint32_t v = 0;
+    size_t digits = 0, pads = 0, len = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (s[i] == '\n' || s[i] == '\r')
+            continue;
+        int d = base64_value(s[i]);
+        if (d < 0 && s[i] != '=')
+            return false;
+        if (d >= 0 && pads)
+            return false;
+        pads += d < 0;
+        v = v << 6 | (d < 0 ? 0 : (uint32_t)d);
+        if (++digits % 4 != 0)
+            continue;
+        if (pads > 2)
+            return false;
+        out[len++] = (char)(v >> 16);
+        if (pads < 2)
+            out[len++] = (char)(v >> 8);
+        if (pads < 1)
+            out[len++] = (char)v;
+        v = 0;
+        if (pads) { /* the group is the last one: only line ends may follow */
+            while (++i < n)
+                if (s[i] != '\n' && s[i] != '\r')
+                    return false;
+        }
+    }
+    *ret_len = len;
+    return digits % 4 == 0;
+}
+
+bool buf_unbase64(struct buf *b, const char *s, size_t n)
+{
+    size_t len;
+    SCOPED_FREE char *out = xmalloc(n / 4 * 3 + 3);
+    if (!unbase64(s, n, out, &len))
+        return false;
+    buf_append(b, out, len);
+    return true;
+}
+
+bool buf_failed(const struct buf *b)
+{
+    return b->failed;
+}
+
+const char *buf_cstr(const struct buf *b)
+{
+    return b->data ? b->data : "";
+}
+
+struct str buf_str(const struct buf *b)
+{
+    return (struct str){buf_cstr(b), b->len};
+}
+
+char *buf_take(struct buf *b, size_t *ret_len)
+{
+    char *data = b->data ? b->data : xstrdup("");
+    if (ret_len)
+        *ret_len = b->len;
+    *b = (struct buf){0};
+    return data;
+}
+
+void buf_clear(struct buf *b)
+{
+    b->len = 0;
+    b->failed = false;
+    if (b->data)
+        b->data[0] = '\0';
+}
+
+void buf_fini(struct buf *b)
+{
+    if (!b)
+        return;
+    free(b->data);
+    *b = (struct buf){0};
+}

@@ -1,0 +1,83 @@
+/* Memory that cannot fail. On exhaustion the process ends with one line on stderr, written without allocating. */
+#include "apiserver/base/mem.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static void __attribute__((noreturn)) die(void)
+{
+    static const char text[] = "out of memory, giving up\n";
+    ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
+    (void)written; /* nothing is left to do about it */
+    abort();
+}
+
+void *xmalloc(size_t n)
+{
+    void *p = malloc(n ? n : 1);
+    if (!p)
+        die();
+    return p;
+}
+
+void *xcalloc(size_t n, size_t size)
+{
+    void *p = n && size ? calloc(n, size) : calloc(1, 1);
+    if (!p)
+        die();
+    return p;
+}
+
+void *xrealloc(void *p, size_t n)
+{
+    void *q = realloc(p, n ? n : 1);
+    if (!q)
+        die();
+    return q;
+}
+
+void *xreallocarray(void *p, size_t n, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(n, size, &bytes))
+        die();
+    return xrealloc(p, bytes);
+}
+
+void *xmemdup(const void *p, size_t n)
+{
+    void *q = xmalloc(n);
+    if (n)
+        memcpy(q, p, n);
+    return q;
+}
+
+char *xstrdup(const char *s)
+{
+    return xmemdup(s, strlen(s) + 1);
+}
+
+/* At most n bytes of s, which need not be terminated. */
+char *xstrndup(const char *s, size_t n)
+{
+    size_t len = n ? strnlen(s, n) : 0;
+    char *q = xmalloc(len + 1);
+    if (len)
+        memcpy(q, s, len);
+    q[len] = '\0';
+    return q;
+}
+
+char *xasprintf(const char *fmt, ...)
+{
+    char *s = NULL;
+    va_list args;
+    va_start(args, fmt);
+    int n = vasprintf(&s, fmt, args);
+    va_end(args);
+    if (n < 0)
+        die();
+    return s;
+}

@@ -1,0 +1,95 @@
+/* What a kind is, as data: fields, shapes, rules, columns, kinds. No functions here; the visitors over these tables are
+ * the other files of this folder. Tables are static const and end with a row whose name is NULL. Adding a field touches
+ * one row; adding a kind, one file in openapi/kinds and one line in kinds.c. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum field_type {
+    F_OBJECT, /* of = its shape */
+    F_LIST,   /* item = type of its items, of = their shape when item is F_OBJECT */
+    F_MAP,    /* string keys; item and of as for F_LIST */
+    F_STRING,
+    F_BOOL,
+    F_INT32,
+    F_INT64,
+    F_NUMBER,        /* any JSON number */
+    F_TIME,          /* string, format date-time */
+    F_QUANTITY,      /* int-or-string with the quantity pattern */
+    F_INT_OR_STRING, /* x-kubernetes-int-or-string */
+    F_ANY,           /* x-kubernetes-preserve-unknown-fields: nothing below is pruned or checked */
+    F_EMPTY,         /* type object without declared members: everything below is pruned */
+    F_META,          /* ObjectMeta of a top-level object; checked by admission, not by the table */
+};
+
+enum field_flags {
+    FIELD_REQUIRED = 1,
+    FIELD_STATUS = 2, /* belongs to the status subresource */
+};
+
+enum list_type { LIST_ATOMIC, LIST_SET, LIST_MAP, LIST_UNDECLARED }; /* undeclared behaves as atomic and prints nothing */
+
+struct shape;
+struct field {
+    const char *name;
+    enum field_type type;
+    unsigned flags; /* enum field_flags */
+    const struct shape *of;
+    enum field_type item;
+    const char *dflt;          /* JSON text, or NULL */
+    const char *const *oneof;  /* NULL-terminated, in the order in which errors print them; or NULL */
+    bool has_min, has_max;
+    int64_t min, max;          /* inclusive; numbers */
+    int64_t min_length;        /* characters; 0 = no bound */
+    int64_t max_length;        /* characters; 0 = no bound */
+    int64_t min_items, max_items; /* lists; 0 = no bound */
+    const char *pattern;       /* RE2/ECMA text as published; strings */
+    enum list_type list;       /* F_LIST */
+    const char *const *keys;   /* LIST_MAP: NULL-terminated key names */
+    bool is_atomic;            /* F_OBJECT and F_MAP: x-kubernetes-map-type: atomic */
+    bool items_atomic;         /* F_LIST of objects: its items are atomic */
+    const char *doc;           /* our own words; every field has them */
+};
+
+/* A rule between fields: CEL text, published as x-kubernetes-validations. */
+struct rule {
+    const char *rule;    /* CEL, over self (and oldSelf: then it is a transition rule and only runs on updates) */
+    const char *message; /* what the user reads */
+    const char *reason;  /* cause reason, NULL = FieldValueInvalid */
+    const char *field;   /* path below the shape that the cause names, NULL = the shape itself */
+};
+
+struct shape {
+    const char *name;           /* of the Go/OpenAPI type, like Container; for error texts and docs */
+    const char *ref;            /* component name when it is published as a definition of its own; NULL = inlined */
+    const char *doc;
+    const struct field *fields; /* ended by an empty row */
+    const struct rule *rules;   /* ended by an empty row; or NULL */
+};
+
+enum column_type { COL_STRING, COL_INTEGER, COL_NUMBER, COL_BOOLEAN, COL_DATE };
+struct column { /* besides Name, which is always first */
+    const char *name;
+    enum column_type type;
+    const char *path; /* .spec.replicas or .status.conditions[?(@.type=='Ready')].status */
+    int priority;
+    const char *doc; /* NULL = kube-apiserver's text for JSONPath columns */
+};
+
+struct scale_paths { /* dotted, without the leading dot */
+    const char *spec_replicas, *status_replicas, *selector;
+};
+
+struct kind {
+    const char *group, *version, *kind, *list_kind, *plural, *singular;
+    const char *const *short_names; /* NULL-terminated, or NULL */
+    const char *const *categories;  /* NULL-terminated, or NULL */
+    bool has_status;
+    const struct scale_paths *scale; /* NULL = no scale subresource */
+    const struct column *columns;    /* ended by an empty row; NULL = Age only */
+    const struct shape *shape;       /* apiVersion, kind, metadata, spec, status */
+    const char *schema_name;         /* io.x-k8s.agents.v1beta1.Sandbox */
+    const char *doc;
+};
