@@ -1,0 +1,128 @@
+#include "apiserver/base/queue.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <time.h>
+
+#include "apiserver/base/mem.h"
+
+#define QUEUE_FIRST_SIZE ((size_t)16)
+
+struct queue {
+    pthread_mutex_t lock; /* guards all below */
+    pthread_cond_t wake;  /* something came or the queue was closed */
+    void **ring;          /* of size slots, grown up to max */
+    size_t size, max;
+    size_t head, len;
+    bool is_closed;
+};
+
+struct queue *queue_new(size_t max)
+{
+    struct queue *q = xcalloc(1, sizeof *q);
+    q->max = max;
+    pthread_mutex_init(&q->lock, NULL);
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&q->wake, &attr);
+    pthread_condattr_destroy(&attr);
+    return q;
+}
+
+void queue_free(struct queue *q)
+{
+    if (q == NULL)
+        return;
+    pthread_cond_destroy(&q->wake);
+    pthread_mutex_destroy(&q->lock);
+    free(q->ring);
+    free(q);
+}
+
+/* Doubles the ring; the oldest item becomes slot 0. */
+static void grow(struct queue *q)
+{
+    size_t size = q->size == 0 ? QUEUE_FIRST_SIZE : 2 * q->size;
+    if (size > q->max)
+        size = q->max;
+    void **ring = xreallocarray(NULL, size, sizeof *ring);
+    for (size_t i = 0; i < q->len; i++)
+        ring[i] = q->ring[(q->head + i) % q->size];
+    free(q->ring);
+    q->ring = ring;
+    q->size = size;
+    q->head = 0;
+}
+
+bool queue_put(struct queue *q, void *item)
+{
+    pthread_mutex_lock(&q->lock);
+    bool is_taken = !q->is_closed && q->len < q->max;
+    if (is_taken) {
+        if (q->len == q->size)
+            grow(q);
+        q->ring[(q->head + q->len) % q->size] = item;
+        q->len++;
+        pthread_cond_signal(&q->wake);
+    }
+    pthread_mutex_unlock(&q->lock);
+    return is_taken;
+}
+
+static struct timespec deadline_after(int64_t timeout_ms)
+{
+    struct timespec at = {0};
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    at.tv_sec += timeout_ms / 1000;
+    at.tv_nsec += timeout_ms % 1000 * 1000000;
+    if (at.tv_nsec >= 1000000000) {
+        at.tv_sec++;
+        at.tv_nsec -= 1000000000;
+    }
+    return at;
+}
+
+/* Until there is an item, the queue is closed or the time is over; lock held. */
+static void wait_for_item(struct queue *q, int64_t timeout_ms)
+{
+    if (timeout_ms < 0) {
+        while (q->len == 0 && !q->is_closed)
+            pthread_cond_wait(&q->wake, &q->lock);
+        return;
+    }
+    struct timespec at = deadline_after(timeout_ms);
+    while (q->len == 0 && !q->is_closed)
+        if (pthread_cond_timedwait(&q->wake, &q->lock, &at) == ETIMEDOUT)
+            return;
+}
+
+void *queue_get(struct queue *q, int64_t timeout_ms)
+{
+    void *item = NULL;
+    pthread_mutex_lock(&q->lock);
+    wait_for_item(q, timeout_ms);
+    if (q->len > 0) {
+        item = q->ring[q->head];
+        q->head = (q->head + 1) % q->size;
+        q->len--;
+    }
+    pthread_mutex_unlock(&q->lock);
+    return item;
+}
+
+void queue_close(struct queue *q)
+{
+    pthread_mutex_lock(&q->lock);
+    q->is_closed = true;
+    pthread_cond_broadcast(&q->wake);
+    pthread_mutex_unlock(&q->lock);
+}
+
+size_t queue_len(struct queue *q)
+{
+    pthread_mutex_lock(&q->lock);
+    size_t n = q->len;
+    pthread_mutex_unlock(&q->lock);
+    return n;
+}
