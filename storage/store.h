@@ -84,12 +84,15 @@ struct store;
 struct store_watch;
 struct store_vtable {
     /* Keys in [from, end) in order, at most limit (0 = all), at revision rev (0 = newest, linearizable). keys_only leaves values out.
+     * end NULL = only the key from; end "" = no end. Fewer than limit keys may come although more is set (an answer has a
+     * ceiling in bytes); to go on, start from the last key with "\001" appended, at the page's rev.
      * ERR_EXPIRED also when rev lies in the future. */
     int (*range)(struct store *s, const char *from, const char *end, int64_t limit, int64_t rev, bool keys_only,
                  int64_t deadline_ms, struct store_page *ret, struct err *err);
     int (*txn)(struct store *s, const struct store_txn *txn, int64_t deadline_ms, struct store_txn_result *ret,
                struct err *err);
-    /* Every key with that prefix, from revision start_rev (inclusive; 0 = from now). */
+    /* Every key with that prefix ("" = all), from revision start_rev (inclusive; 0 = from now: the first on_events call, with
+     * n == 0, says which revision that is). Unwatch before the store is freed. */
     struct store_watch *(*watch)(struct store *s, const char *prefix, int64_t start_rev, const struct store_watch_ops *ops,
                                  void *ctx);
     void (*unwatch)(struct store_watch *w); /* waits until no callback runs; frees */
@@ -124,5 +127,5 @@ int store_lease_keepalive(struct store *s, int64_t id, int64_t deadline_ms, int6
 int store_lease_revoke(struct store *s, int64_t id, int64_t deadline_ms, struct err *err);
 int store_status(struct store *s, int64_t deadline_ms, int64_t *ret_db_bytes, struct err *err);
 void store_free(struct store *s);
-/* The end of the range of keys that begin with prefix (last byte + 1); owned by the caller. */
+/* The end of the range of keys that begin with prefix (last byte + 1); owned by the caller. "" (no end) for "". */
 char *store_prefix_end(const char *prefix);
