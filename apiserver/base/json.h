@@ -16,6 +16,7 @@
 #include "apiserver/base/err.h"
 
 #define JSON_DEPTH_MAX 10000 /* as Go's encoding/json */
+#define JSON_NODES_MAX 8000000 /* values in one text, about 100 bytes each; more is ERR_TOO_LARGE */
 
 enum json_flags {
     JSON_STRICT = 0,
@@ -58,7 +59,8 @@ const char *json_str(const cJSON *tree, const char *path);             /* NULL w
 const char *json_str_or(const cJSON *tree, const char *path, const char *otherwise);
 bool json_bool_or(const cJSON *tree, const char *path, bool otherwise);
 int64_t json_i64_or(const cJSON *tree, const char *path, int64_t otherwise);
-/* The node itself as an exact integer. 0, or -1 when it is no number, has a fraction or does not fit. */
+/* The node itself as an exact integer (2, 2.0 and 2e0 alike; see json_node_is_int). 0, or -1 when it is no number, is no
+ * whole number or does not fit. */
 int json_node_i64(const cJSON *node, int64_t *ret);
 bool json_node_is_int(const cJSON *node); /* written without fraction or exponent */
 
