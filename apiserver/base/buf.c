@@ -1,4 +1,5 @@
-/* Growing byte buffer with a ceiling, and the encodings that are written into one: JSON strings and base64. */
+/* Growing byte buffer with a ceiling, and the encodings that are written into one: JSON strings and
+ * base64. */
 #include "apiserver/base/buf.h"
 
 #include <stdarg.h>
@@ -95,8 +96,8 @@ static size_t plain_run(const char *s, size_t n)
     return i;
 }
 
-/* As Go's encoding/json with HTML escaping off: the line separators are escaped for JavaScript's sake, and a broken
- * byte becomes the escaped replacement character. */
+/* As Go's encoding/json with HTML escaping off: the line separators are escaped for JavaScript's
+ * sake, and a broken byte becomes the escaped replacement character. */
 void buf_json_string(struct buf *b, const char *s, size_t n)
 {
     buf_putc(b, '"');
@@ -118,6 +119,55 @@ void buf_json_string(struct buf *b, const char *s, size_t n)
         }
         s += run;
         n -= run;
+    }
+    buf_putc(b, '"');
+}
+
+/* Ranges that Go's unicode.IsPrint refuses: controls, every blank but the ordinary one, format
+ * characters, surrogates, private use, non-characters. Unassigned code points are not listed; they
+ * are printed as they are. */
+static const uint32_t unprintable[][2] = {
+    {0x00, 0x1f},     {0x7f, 0xa0},     {0xad, 0xad},        {0x0600, 0x0605}, {0x061c, 0x061c},
+    {0x06dd, 0x06dd}, {0x070f, 0x070f}, {0x1680, 0x1680},    {0x180e, 0x180e}, {0x2000, 0x200f},
+    {0x2028, 0x202f}, {0x205f, 0x206f}, {0x3000, 0x3000},    {0xd800, 0xf8ff}, {0xfeff, 0xfeff},
+    {0xfff0, 0xfffb}, {0xfffe, 0xffff}, {0xe0000, 0x10ffff},
+};
+
+static bool is_printable(uint32_t rune)
+{
+    for (size_t i = 0; i < sizeof unprintable / sizeof unprintable[0]; i++)
+        if (rune >= unprintable[i][0] && rune <= unprintable[i][1])
+            return false;
+    return true;
+}
+
+static void put_go_rune(struct buf *b, const char *s, size_t n, uint32_t rune)
+{
+    static const char from[] = "\"\\\a\b\f\n\r\t\v", to[] = "\"\\abfnrtv";
+    const char *at = rune && rune < 0x80 ? strchr(from, (int)rune) : NULL;
+    if (at) {
+        buf_putc(b, '\\');
+        buf_putc(b, to[at - from]);
+    } else if (is_printable(rune)) {
+        buf_append(b, s, n);
+    } else if (rune < 0x80) {
+        buf_printf(b, "\\x%02x", rune);
+    } else {
+        buf_printf(b, rune > 0xffff ? "\\U%08x" : "\\u%04x", rune);
+    }
+}
+
+void buf_go_quote(struct buf *b, const char *s, size_t n)
+{
+    buf_putc(b, '"');
+    for (size_t i = 0; i < n;) {
+        uint32_t rune;
+        size_t len = str_utf8_decode(s + i, n - i, &rune);
+        if (len)
+            put_go_rune(b, s + i, len, rune);
+        else
+            buf_printf(b, "\\x%02x", (unsigned)(unsigned char)s[i]);
+        i += len ? len : 1;
     }
     buf_putc(b, '"');
 }

@@ -20,6 +20,7 @@ void buf_puts(struct buf *b, const char *s);
 void buf_putc(struct buf *b, char c);
 void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void buf_json_string(struct buf *b, const char *s, size_t n); /* quoted and escaped as JSON */
+void buf_go_quote(struct buf *b, const char *s, size_t n);    /* quoted as Go's %q does, for texts of errors */
 void buf_base64(struct buf *b, const void *p, size_t n);
 /* Appends the decoded bytes; false (and nothing appended) when s is no standard base64 (padded). */
 bool buf_unbase64(struct buf *b, const char *s, size_t n);
