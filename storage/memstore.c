@@ -9,12 +9,11 @@
 
 #include <assert.h>
 #include <pthread.h>
-#include <time.h>
 
 #include "apiserver/base/clock.h"
-#include "apiserver/base/log.h"
 #include "apiserver/base/map.h"
 #include "apiserver/base/mem.h"
+#include "storage/thread.h"
 
 #define HISTORY_DEFAULT 100000
 #define BATCH_EVENTS 500 /* events a call of on_events, rounded up to whole revisions */
@@ -429,7 +428,7 @@ static int check_txn(struct memstore *m, const struct store_txn *txn, struct err
         bytes += strlen(op->key) + (op->value == NULL ? 0 : op->value_len);
         for (size_t j = 0; j < i; j++)
             if (strcmp(op->key, txn->ops[j].key) == 0)
-                return err_set(err, ERR_BAD_REQUEST, "duplicate key given in txn request");
+                return err_set(err, ERR_INTERNAL, "duplicate key given in txn request");
         if (op->lease != 0 && lease_find(m, op->lease) == NULL)
             return err_set(err, ERR_NOT_FOUND, "requested lease not found");
     }
@@ -536,17 +535,15 @@ static int mem_lease_keepalive(struct store *s, int64_t id, int64_t deadline_ms,
     (void)deadline_ms;
     enum memstore_fault fault;
     SCOPED(unlock) struct memstore *m = enter(s, "lease", &fault);
-    int r = fault_before_write(fault, err);
+    int r = fault_read(fault, err); /* like a read it can simply be tried again */
     if (r < 0)
         return r;
     struct lease *l = lease_find(m, id);
     if (l == NULL)
         return err_set(err, ERR_NOT_FOUND, "requested lease not found");
     l->expires_ms = clock_monotonic_ms(&clock_system) + l->ttl_s * 1000;
-    r = fault_after_write(fault, err);
-    if (r == 0)
-        *ret_ttl_s = l->ttl_s;
-    return r;
+    *ret_ttl_s = l->ttl_s;
+    return 0;
 }
 
 static int mem_lease_revoke(struct store *s, int64_t id, int64_t deadline_ms, struct err *err)
@@ -629,13 +626,7 @@ static void batch_fill(struct batch *b, const struct store_watch *w)
 /* Sleeps, with the lock held, until something changed or the next lease ends. */
 static void watch_sleep(struct memstore *m)
 {
-    int64_t expiry_ms = leases_next_expiry_ms(m);
-    if (expiry_ms == INT64_MAX) {
-        pthread_cond_wait(&m->changed, &m->lock);
-        return;
-    }
-    struct timespec until = {.tv_sec = expiry_ms / 1000, .tv_nsec = expiry_ms % 1000 * 1000000};
-    pthread_cond_timedwait(&m->changed, &m->lock, &until);
+    thread_cond_wait_until(&m->changed, &m->lock, leases_next_expiry_ms(m));
     leases_expire(m);
 }
 
@@ -708,10 +699,7 @@ static struct store_watch *mem_watch(struct store *s, const char *prefix, int64_
                               .ops = ops,
                               .ctx = ctx};
     m->n_watches++;
-    if (pthread_create(&w->thread, NULL, watch_main, w) != 0) {
-        log_error("cannot start a thread for a watch, ending");
-        abort(); /* as when memory is exhausted */
-    }
+    thread_start(&w->thread, "memstore watch", watch_main, w);
     return w;
 }
 
@@ -778,11 +766,7 @@ struct store *memstore_new(void)
                            .rev = 1,
                            .max_history = HISTORY_DEFAULT};
     pthread_mutex_init(&m->lock, NULL);
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC); /* the clock of clock_monotonic_ms */
-    pthread_cond_init(&m->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    thread_cond_init(&m->changed);
     return &m->store;
 }
 

@@ -1,0 +1,40 @@
+#include "storage/thread.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "apiserver/base/log.h"
+
+void thread_start(pthread_t *ret, const char *name, void *(*run)(void *arg), void *arg)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(ret, NULL, run, arg);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed != 0) {
+        log_error("cannot start thread name=\"%s\", ending", name);
+        abort();
+    }
+    pthread_setname_np(*ret, name);
+}
+
+void thread_cond_init(pthread_cond_t *c)
+{
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(c, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+void thread_cond_wait_until(pthread_cond_t *c, pthread_mutex_t *lock, int64_t until_ms)
+{
+    if (until_ms == INT64_MAX) {
+        pthread_cond_wait(c, lock);
+        return;
+    }
+    struct timespec until = {.tv_sec = until_ms / 1000, .tv_nsec = until_ms % 1000 * 1000000};
+    pthread_cond_timedwait(c, lock, &until);
+}
