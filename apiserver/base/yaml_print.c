@@ -1,0 +1,252 @@
+/* The YAML printer: block style as kubectl shows it, lists at the indent of their key. A string is plain if it reads back as
+ * itself, a literal block if it has several lines, else in single or double quotes. Lines are never folded. */
+#include "apiserver/base/json_node.h"
+#include "apiserver/base/mem.h"
+#include "apiserver/base/yaml.h"
+#include "apiserver/base/yaml_scalar.h"
+
+#define SIMPLE_KEY_MAX 1000 /* bytes; longer keys need the explicit form. Source: YAML 1.1, 1024 characters */
+
+enum place { AT_TOP, AFTER_KEY, AFTER_DASH };
+
+struct level {
+    const cJSON *node;
+    size_t indent;
+};
+
+struct printer {
+    struct buf *out;
+    struct level *levels;
+    size_t depth, cap;
+    bool is_line_started; /* the first entry of a container goes behind the dash it is in */
+};
+
+/* ---- strings ------------------------------------------------------------------------------------------------------- */
+
+/* Characters that may stand in a YAML text as they are, line breaks not counted. */
+static bool is_printable(uint32_t rune)
+{
+    return (rune >= 0x20 && rune < 0x7f) ||
+           (rune >= 0xa0 && rune < 0xfffe && rune != 0x2028 && rune != 0x2029 && rune != 0xfeff) ||
+           rune > 0xffff;
+}
+
+struct looks {
+    bool has_newline, has_tab, has_other; /* other: needs an escape */
+};
+
+static struct looks look_at(const char *s)
+{
+    struct looks l = {0};
+    uint32_t rune;
+    for (size_t n = strlen(s), len; n > 0; s += len, n -= len) {
+        len = str_utf8_decode(s, n, &rune);
+        if (*s == '\n')
+            l.has_newline = true;
+        else if (*s == '\t')
+            l.has_tab = true;
+        else if (len == 0 || !is_printable(rune))
+            l.has_other = true;
+        len += len == 0;
+    }
+    return l;
+}
+
+/* Only blanks and printable characters are in s. */
+static bool may_be_plain(const char *s)
+{
+    size_t n = strlen(s);
+    if (n == 0 || s[0] == ' ' || s[n - 1] == ' ' || s[n - 1] == ':')
+        return false;
+    if (strchr("?:,[]{}#&*!|>'\"%@`=<", *s) || (*s == '-' && (n == 1 || s[1] == ' ')))
+        return false;
+    if (str_has_prefix(s, "---") || str_has_prefix(s, "..."))
+        return false;
+    return !strstr(s, ": ") && !strstr(s, " #");
+}
+
+static void put_double_quoted(struct buf *out, const char *s)
+{
+    static const char from[] = "\"\\\n\t\r", to[] = "\"\\ntr";
+    uint32_t rune;
+    buf_putc(out, '"');
+    for (size_t n = strlen(s), len; n > 0; s += len, n -= len) {
+        const char *escape = strchr(from, *s);
+        len = str_utf8_decode(s, n, &rune);
+        if (escape)
+            buf_printf(out, "\\%c", to[escape - from]);
+        else if (len == 0)
+            buf_puts(out, "\xef\xbf\xbd");
+        else if (is_printable(rune))
+            buf_append(out, s, len);
+        else
+            buf_printf(out, rune < 0x100 ? "\\x%02X" : "\\u%04X", rune);
+        len += len == 0;
+    }
+    buf_putc(out, '"');
+}
+
+static void put_single_quoted(struct buf *out, const char *s)
+{
+    buf_putc(out, '\'');
+    for (; *s; s++) {
+        if (*s == '\'')
+            buf_putc(out, '\'');
+        buf_putc(out, *s);
+    }
+    buf_putc(out, '\'');
+}
+
+/* On one line, as keys must be. */
+static void put_flow_string(struct buf *out, const char *s)
+{
+    struct looks l = look_at(s);
+    if (l.has_newline || l.has_tab || l.has_other || yaml_resolve(s, NULL) != YAML_KIND_STRING)
+        put_double_quoted(out, s);
+    else if (may_be_plain(s))
+        buf_puts(out, s);
+    else
+        put_single_quoted(out, s);
+}
+
+static void put_indent(struct buf *out, size_t n)
+{
+    static const char blanks[] = "                                ";
+    for (; n >= sizeof blanks; n -= sizeof blanks - 1)
+        buf_append(out, blanks, sizeof blanks - 1);
+    buf_append(out, blanks, n);
+}
+
+/* A block tells its indent by its first line, so that must not start with a blank. */
+static bool may_be_block(const char *s)
+{
+    struct looks l = look_at(s);
+    return l.has_newline && !l.has_other && !strchr(" \t\n", *s);
+}
+
+/* Ends without a newline: its last line is the caller's to end. */
+static void put_block_string(struct buf *out, const char *s, size_t indent)
+{
+    size_t n = strlen(s);
+    bool ends = s[n - 1] == '\n', ends_twice = ends && n > 1 && s[n - 2] == '\n';
+    buf_puts(out, ends_twice ? "|+" : ends ? "|" : "|-");
+    n -= ends;
+    for (const char *end = s + n, *line = s; line <= end;) {
+        const char *eol = memchr(line, '\n', (size_t)(end - line));
+        eol = eol ? eol : end;
+        buf_putc(out, '\n');
+        if (eol > line)
+            put_indent(out, indent);
+        buf_append(out, line, (size_t)(eol - line));
+        line = eol + 1;
+    }
+}
+
+/* ---- structure ----------------------------------------------------------------------------------------------------- */
+
+static bool has_children(const cJSON *node)
+{
+    return (cJSON_IsObject(node) || cJSON_IsArray(node)) && node->child;
+}
+
+static void put_scalar(struct printer *p, const cJSON *node)
+{
+    char space[JSON_NUMBER_SIZE];
+    size_t indent = p->depth ? p->levels[p->depth - 1].indent + 2 : 2;
+    if (cJSON_IsString(node) && may_be_block(node->valuestring))
+        put_block_string(p->out, node->valuestring, indent);
+    else if (cJSON_IsString(node))
+        put_flow_string(p->out, node->valuestring);
+    else if (cJSON_IsNumber(node))
+        buf_puts(p->out, json_node_number(node, space));
+    else if (cJSON_IsBool(node))
+        buf_puts(p->out, cJSON_IsTrue(node) ? "true" : "false");
+    else if (cJSON_IsObject(node))
+        buf_puts(p->out, "{}");
+    else
+        buf_puts(p->out, cJSON_IsArray(node) ? "[]" : "null");
+    buf_putc(p->out, '\n');
+}
+
+/* The key with its colon; one that is too long for the usual form goes to a line of its own. */
+static void put_key(struct printer *p, const char *name)
+{
+    SCOPED(buf_fini) struct buf key = {.max = SIZE_MAX / 2};
+    put_flow_string(&key, name ? name : "");
+    if (key.len > SIMPLE_KEY_MAX) {
+        buf_puts(p->out, "? ");
+        buf_append(p->out, key.data, key.len);
+        buf_putc(p->out, '\n');
+        put_indent(p->out, p->levels[p->depth - 1].indent);
+    } else {
+        buf_append(p->out, key.data, key.len);
+    }
+    buf_putc(p->out, ':');
+}
+
+static void push_level(struct printer *p, const cJSON *node, enum place place)
+{
+    size_t indent = p->depth ? p->levels[p->depth - 1].indent + 2 : 0;
+    if (place == AFTER_KEY && cJSON_IsArray(node))
+        indent -= 2;
+    if (p->depth == p->cap) {
+        p->cap = p->cap ? p->cap * 2 : 16;
+        p->levels = xreallocarray(p->levels, p->cap, sizeof *p->levels);
+    }
+    p->levels[p->depth++] = (struct level){.node = node, .indent = indent};
+}
+
+/* The value at its place; of a container only what comes before its first entry. */
+static void put_value(struct printer *p, const cJSON *node, enum place place)
+{
+    if (has_children(node)) {
+        if (place == AFTER_KEY)
+            buf_putc(p->out, '\n');
+        p->is_line_started = place != AFTER_KEY;
+        push_level(p, node, place);
+        return;
+    }
+    if (place == AFTER_KEY)
+        buf_putc(p->out, ' ');
+    put_scalar(p, node);
+}
+
+/* One entry of the innermost container. */
+static void put_entry(struct printer *p, const cJSON *node)
+{
+    const struct level *l = &p->levels[p->depth - 1];
+    if (!p->is_line_started)
+        put_indent(p->out, l->indent);
+    p->is_line_started = false;
+    if (cJSON_IsObject(l->node)) {
+        put_key(p, node->string);
+        put_value(p, node, AFTER_KEY);
+    } else {
+        buf_puts(p->out, "- ");
+        put_value(p, node, AFTER_DASH);
+    }
+}
+
+/* What is printed after node and everything in it; NULL at the end. */
+static const cJSON *next_entry(struct printer *p, const cJSON *node)
+{
+    if (has_children(node))
+        return node->child;
+    while (p->depth > 0 && !node->next)
+        node = p->levels[--p->depth].node;
+    return p->depth > 0 ? node->next : NULL;
+}
+
+void yaml_print(const cJSON *tree, struct buf *out)
+{
+    struct printer p = {.out = out};
+    if (!tree) {
+        buf_puts(out, "null\n");
+        return;
+    }
+    put_value(&p, tree, AT_TOP);
+    for (const cJSON *node = has_children(tree) ? tree->child : NULL; node && !buf_failed(out);
+         node = next_entry(&p, node))
+        put_entry(&p, node);
+    free(p.levels);
+}
