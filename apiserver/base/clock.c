@@ -1,12 +1,11 @@
+/* Days and dates are counted here by hand: timegm and strptime know locales, leap seconds and short
+ * years, and RFC 3339 has none of these. Dates are proleptic Gregorian, years 0000 to 9999. */
 #include "apiserver/base/clock.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-
-/* Days and dates are counted here by hand: timegm and strptime know locales, leap seconds and short
- * years, and RFC 3339 has none of these. Dates are proleptic Gregorian, years 0000 to 9999. */
 
 static int64_t read_ms(clockid_t id)
 {
@@ -120,9 +119,9 @@ void clock_print_rfc3339(int64_t unix_s, char *out)
 
 void clock_print_rfc3339_micro(int64_t unix_us, char *out)
 {
-    int64_t s = floor_div(unix_us, 1000000);
-    int n = print_seconds(s, out);
-    snprintf(out + n, (size_t)(CLOCK_TEXT_SIZE - n), ".%06dZ", (int)(unix_us - s * 1000000));
+    int us = (int)(unix_us % 1000000);
+    int n = print_seconds(floor_div(unix_us, 1000000), out);
+    snprintf(out + n, (size_t)(CLOCK_TEXT_SIZE - n), ".%06dZ", us < 0 ? us + 1000000 : us);
 }
 
 /* n decimal digits at *s, moving it on; -1 when there are fewer. */

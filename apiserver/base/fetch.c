@@ -1,3 +1,7 @@
+/* Callers build a call with its own copy of the request and put it into the inbox; from then on the
+ * easy handle belongs to the fetch thread, which adds it to the multi handle, gathers the answer
+ * and marks the call done. What the two sides share of a call is guarded by the call's lock; fetch,
+ * its inbox and a call live as long as somebody refers to them. */
 #include "apiserver/base/fetch.h"
 
 #include <assert.h>
@@ -12,11 +16,6 @@
 #include "apiserver/base/clock.h"
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
-
-/* Callers build a call with its own copy of the request and put it into the inbox; from then on the
- * easy handle belongs to the fetch thread, which adds it to the multi handle, gathers the answer
- * and marks the call done. What the two sides share of a call is guarded by the call's lock; fetch,
- * its inbox and a call live as long as somebody refers to them. */
 
 #define TIMEOUT_DEFAULT_MS 30000
 #define CONNECT_TIMEOUT_MS 10000

@@ -1,3 +1,5 @@
+/* Lines are put together on the stack of the thread that logs and leave in one write, so nothing is
+ * locked or allocated, and what is logged last before a crash is out. */
 #include "apiserver/base/log.h"
 
 #include <errno.h>

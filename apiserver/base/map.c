@@ -1,3 +1,7 @@
+/* The hash table holds pointers to nodes with open addressing: linear probing, and deletion that
+ * moves later entries back, so there are no tombstones. The hash is keyed with a secret of the
+ * process, because clients choose the keys. The ordered map is a skip list: next pointers of a node
+ * and its key lie in one allocation, 1.33 pointers a node. */
 #include "apiserver/base/map.h"
 
 #include <pthread.h>
@@ -7,11 +11,6 @@
 #include <sys/random.h>
 
 #include "apiserver/base/mem.h"
-
-/* The hash table holds pointers to nodes with open addressing: linear probing, and deletion that
- * moves later entries back, so there are no tombstones. The hash is keyed with a secret of the
- * process, because clients choose the keys. The ordered map is a skip list: next pointers of a node
- * and its key lie in one allocation, 1.33 pointers a node. */
 
 /* ---- the secret ---- */
 
@@ -204,8 +203,9 @@ void map_each(const struct map *m, bool (*fn)(void *ctx, const char *key, void *
 
 /* ---- ordered map ---- */
 
-#define OMAP_HEIGHT_MAX 16 /* a quarter of the nodes reach each next level: enough for 4^16 keys   \
-                            */
+#define OMAP_HEIGHT_MAX                                                                            \
+    16 /* a quarter of the nodes reach each next level: enough for 4^16 keys                       \
+        */
 
 struct onode {
     void *value;

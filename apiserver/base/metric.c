@@ -1,3 +1,5 @@
+/* A series is found by its label values joined with SEPARATOR. Values are made printable first: one
+ * broken byte would make a scraper refuse the whole page. */
 #include "apiserver/base/metric.h"
 
 #include <assert.h>
@@ -10,9 +12,6 @@
 
 #include "apiserver/base/map.h"
 #include "apiserver/base/mem.h"
-
-/* A series is found by its label values joined with SEPARATOR. Values are made printable first: one
- * broken byte would make a scraper refuse the whole page. */
 
 #define SEPARATOR '\x01'
 #define VALUE_MAX_BYTES ((size_t)128) /* of a label's value; the rest is cut */

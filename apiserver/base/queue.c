@@ -1,3 +1,4 @@
+/* A bounded ring between threads, under one mutex. It starts small and doubles up to its bound. */
 #include "apiserver/base/queue.h"
 
 #include <errno.h>

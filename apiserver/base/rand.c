@@ -1,3 +1,5 @@
+/* The door to OpenSSL for randomness and digests, and a fixed sequence for tests. Certificates are
+ * not here. */
 #include "apiserver/base/rand.h"
 
 #include <limits.h>

@@ -14,6 +14,11 @@
 
 static int n_requests; /* atomic, of this test's process */
 
+static int requests_seen(void)
+{
+    return __atomic_load_n(&n_requests, __ATOMIC_SEQ_CST);
+}
+
 static void answer_echo(struct peer_conn *c, const struct peer_request *req)
 {
     SCOPED(buf_fini) struct buf text = {0};
@@ -206,7 +211,7 @@ START_TEST(test_statuses_are_no_errors)
     req.url = url("/redirect");
     ck_assert_int_eq(fetch_do(fx.fetch, &req, &res, NULL), 0);
     ck_assert_int_eq(res.status, 302);
-    ck_assert_int_eq(n_requests, 2);
+    ck_assert_int_eq(requests_seen(), 2);
     fetch_response_fini(&res);
     req.url = url("/interim");
     ck_assert_int_eq(fetch_do(fx.fetch, &req, &res, NULL), 0);
@@ -372,7 +377,7 @@ START_TEST(test_dead_kept_connection)
     fetch_response_fini(&res);
     int result = fetch_do(fx.fetch, &req, &res, &err);
     ck_assert_int_eq(result, _i == 0 ? 0 : -(int)ERR_UNDETERMINED);
-    ck_assert_int_eq(n_requests, _i == 0 ? 3 : 2);
+    ck_assert_int_eq(requests_seen(), _i == 0 ? 3 : 2);
     fetch_response_fini(&res);
     tear_down();
 }
@@ -403,7 +408,7 @@ START_TEST(test_concurrent)
         pthread_create(&threads[i], NULL, fetch_four, NULL);
     for (size_t i = 0; i < ARRAY_LEN(threads); i++)
         pthread_join(threads[i], NULL);
-    ck_assert_int_eq(n_requests, 32);
+    ck_assert_int_eq(requests_seen(), 32);
     tear_down();
 }
 END_TEST
@@ -418,7 +423,7 @@ static void *fetch_cancelled(void *ctx)
 
 static void wait_for_requests(int n)
 {
-    while (__atomic_load_n(&n_requests, __ATOMIC_SEQ_CST) < n)
+    while (requests_seen() < n)
         usleep(1000);
 }
 

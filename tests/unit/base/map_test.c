@@ -7,7 +7,7 @@
 #include "tests/lib/suite.h"
 
 #define N 2000
-static char keys[N][24]; /* in byte order */
+static char keys[N][32]; /* in byte order */
 static int values[N];
 
 static void make_keys(void)
