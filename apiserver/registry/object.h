@@ -21,6 +21,7 @@ struct object {
     size_t splice_at; /* where `"resourceVersion":"N",` goes in json */
     struct pairs labels;
     bool is_terminating; /* metadata.deletionTimestamp is set */
+    struct object *origin; /* whose bytes and strings these are; NULL = its own (object.c) */
 };
 
 /* From stored bytes (takes json over, also on failure). Errors: ERR_INTERNAL when the bytes are no object of that kind. */
