@@ -19,6 +19,7 @@ struct route {
     const char *verb;           /* get list watch create update patch delete deletecollection; else the lower-case method */
     const char *group, *version, *resource, *subresource, *namespace_name, *name; /* "" = absent */
     const struct kind *kind;    /* NULL = no such resource */
+    const char *path;           /* unescaped */
 };
 
 struct request {
@@ -29,6 +30,7 @@ struct request {
     struct pairs headers;  /* in the order of arrival, repeated names kept */
     struct buf body;
     bool body_too_large;   /* more came than allowed; body is then empty */
+    size_t max_body;       /* what is allowed, bytes; set by the pipeline, for the text of 413 */
     struct cert_der *chain; /* peer's certificates, owned by the connection, valid while the request lives */
     size_t n_chain;
     char *remote_addr;     /* of the peer, for the log */

@@ -1,0 +1,249 @@
+/* Two decoders (JSON, YAML) and one set of texts: Go's, since clients and tests match on them. */
+#include "apiserver/http/body.h"
+
+#include "apiserver/base/json.h"
+#include "apiserver/base/mem.h"
+#include "apiserver/base/yaml.h"
+
+#define FINDINGS_MAX 100
+#define EXCERPT 30 /* bytes of the body that an error repeats. Source: kubernetes-api.md 15 */
+
+const char *body_go_type(const cJSON *node)
+{
+    if (cJSON_IsString(node))
+        return "string";
+    if (cJSON_IsNumber(node))
+        return "number";
+    if (cJSON_IsBool(node))
+        return "bool";
+    return cJSON_IsArray(node) ? "array" : cJSON_IsObject(node) ? "object" : "null";
+}
+
+int body_check_size(const struct request *req, struct err *err)
+{
+    if (!req->body_too_large)
+        return 0;
+    return err_set(err, ERR_TOO_LARGE, "Request entity too large: limit is %zu", req->max_body);
+}
+
+/* <empty>, the first characters of something that looks like JSON, or hex. */
+static void print_excerpt(struct str body, struct buf *out)
+{
+    size_t n = body.n < EXCERPT ? body.n : EXCERPT;
+    if (!body.n)
+        buf_puts(out, "<empty>");
+    else if (*body.p == '{')
+        buf_append(out, body.p, n);
+    else
+        for (size_t i = 0; i < n; i++)
+            buf_printf(out, "%02x", (unsigned)(unsigned char)body.p[i]);
+    if (body.n > n)
+        buf_puts(out, " ...");
+}
+
+static int unrecognized(const struct request *req, const struct kind *kind, struct err *err)
+{
+    SCOPED(buf_fini) struct buf excerpt = {0};
+    print_excerpt(buf_str(&req->body), &excerpt);
+    SCOPED_FREE char *why = xstrdup(err_text(err));
+    return err_set(err, ERR_BAD_REQUEST,
+                   "the object provided is unrecognized (must be of type %s): %s (%s)", kind->kind,
+                   why, buf_cstr(&excerpt));
+}
+
+/* "duplicate field" for each path; YAML's findings already are texts, which a strict answer lists
+ * under one head. */
+static void add_findings(const struct pairs *duplicates, enum body_type type,
+                         enum field_validation validation, struct pairs *findings)
+{
+    SCOPED(buf_fini) struct buf text = {0};
+    bool is_one = type == BODY_YAML && validation == FIELD_VALIDATION_STRICT;
+    if (is_one && duplicates->n)
+        buf_puts(&text, "yaml: unmarshal errors:");
+    for (size_t i = 0; i < duplicates->n; i++) {
+        if (!is_one)
+            buf_clear(&text);
+        if (type == BODY_YAML)
+            buf_printf(&text, "%s%s", is_one ? "\n  " : "", duplicates->v[i].name);
+        else
+            buf_printf(&text, "duplicate field \"%s\"", duplicates->v[i].name);
+        if (!is_one)
+            pairs_add(findings, buf_cstr(&text), "");
+    }
+    if (is_one && duplicates->n)
+        pairs_add(findings, buf_cstr(&text), "");
+}
+
+/* The JSON error has a head that YAML's does not have. */
+static int parse(struct str body, enum body_type type, struct pairs *duplicates, cJSON **ret,
+                 struct err *err)
+{
+    struct json_opts opts = {.flags = JSON_REPLACE_BAD_UTF8 | JSON_KEEP_LAST_DUPLICATE,
+                             .duplicates = duplicates};
+    if (type == BODY_YAML)
+        return yaml_parse(body.p, body.n, &opts, ret, err);
+    int r = json_parse(body.p, body.n, &opts, ret, err);
+    return r == -ERR_BAD_REQUEST ? err_wrap(err, "couldn't get version/kind; json parse error") : r;
+}
+
+/* Go decodes apiVersion and kind into a struct of two strings first. */
+static int check_head_types(const cJSON *tree, struct err *err)
+{
+    static const char *const names[] = {"apiVersion", "kind"};
+    if (!cJSON_IsObject(tree) && !cJSON_IsNull(tree))
+        return err_set(err, ERR_BAD_REQUEST,
+                       "couldn't get version/kind; json parse error: json: cannot unmarshal %s "
+                       "into Go value of type struct { "
+                       "APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string "
+                       "\"json:\\\"kind,omitempty\\\"\" }",
+                       body_go_type(tree));
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        const cJSON *member = json_get(tree, names[i]);
+        if (member && !cJSON_IsString(member) && !cJSON_IsNull(member))
+            return err_set(err, ERR_BAD_REQUEST,
+                           "couldn't get version/kind; json parse error: json: cannot unmarshal %s "
+                           "into Go struct field .%s "
+                           "of type string",
+                           body_go_type(member), names[i]);
+    }
+    return 0;
+}
+
+int body_check_type_meta(const cJSON *tree, struct str text, struct err *err)
+{
+    if (check_head_types(tree, err) < 0)
+        return -err->code;
+    const char *version = json_str_or(tree, "apiVersion", ""), *slash = strchr(version, '/');
+    if (slash && strchr(slash + 1, '/'))
+        return err_set(err, ERR_BAD_REQUEST, "unexpected GroupVersion string: %s", version);
+    if (!*json_str_or(tree, "kind", ""))
+        return err_set(err, ERR_BAD_REQUEST, "Object 'Kind' is missing in '%.*s'",
+                       (int)(text.n > INT32_MAX ? INT32_MAX : text.n), text.p);
+    return 0;
+}
+
+static int check_version(const cJSON *tree, const struct kind *kind, struct err *err)
+{
+    SCOPED_FREE char *expected = xasprintf("%s/%s", kind->group, kind->version);
+    const char *given = json_str_or(tree, "apiVersion", "");
+    if (strcmp(given, expected) == 0)
+        return 0;
+    return err_set(err, ERR_BAD_REQUEST,
+                   "the API version in the data (%s) does not match the expected API version (%s)",
+                   given, expected);
+}
+
+int body_decode_object(const struct request *req, const struct kind *kind,
+                       enum field_validation validation, struct pairs *findings, cJSON **ret,
+                       struct err *err)
+{
+    enum body_type type;
+    SCOPED(json_free_p) cJSON *tree = NULL;
+    SCOPED(pairs_fini) struct pairs duplicates = {0};
+    if (body_check_size(req, err) < 0 || negotiate_body(&req->headers, &type, err) < 0)
+        return -err->code;
+    struct str body = buf_str(&req->body);
+    if (parse(body, type, &duplicates, &tree, err) < 0 || body_check_type_meta(tree, body, err) < 0)
+        return err->code == ERR_BAD_REQUEST ? unrecognized(req, kind, err) : -(int)err->code;
+    if (check_version(tree, kind, err) < 0)
+        return -err->code;
+    add_findings(&duplicates, type, validation, findings);
+    *ret = steal(&tree);
+    return 0;
+}
+
+/* The scheme's name is part of the text that kube-apiserver answers. */
+int body_decode_options(const struct request *req, const char *kind, cJSON **ret, struct err *err)
+{
+    enum body_type type;
+    SCOPED(json_free_p) cJSON *tree = NULL;
+    SCOPED(pairs_fini) struct pairs duplicates = {0};
+    if (body_check_size(req, err) < 0 || negotiate_body(&req->headers, &type, err) < 0)
+        return -err->code;
+    if (parse(buf_str(&req->body), type, &duplicates, &tree, err) < 0 ||
+        check_head_types(tree, err) < 0)
+        return -err->code;
+    const char *given = json_str_or(tree, "kind", "");
+    if (*given && strcmp(given, kind) != 0)
+        return err_set(err, ERR_BAD_REQUEST,
+                       "no kind \"%s\" is registered for version \"%s\" in scheme "
+                       "\"pkg/runtime/scheme.go:111\"",
+                       given, json_str_or(tree, "apiVersion", "v1"));
+    *ret = steal(&tree);
+    return 0;
+}
+
+static void add_patch_findings(const struct pairs *duplicates, enum body_type type,
+                               struct pairs *findings)
+{
+    for (size_t i = 0; i < duplicates->n; i++) {
+        SCOPED_FREE char *text =
+            xasprintf("%sduplicate field \"%s\"", type == BODY_JSON_PATCH ? "json patch " : "",
+                      duplicates->v[i].name);
+        pairs_add(findings, text, "");
+    }
+}
+
+static bool is_patch_member(const char *name)
+{
+    static const char *const known[] = {"op", "path", "from", "value"};
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
+        if (strcmp(name, known[i]) == 0)
+            return true;
+    return false;
+}
+
+static void find_unknown_members(const cJSON *operations, struct pairs *findings)
+{
+    const cJSON *operation, *member;
+    size_t i = 0;
+    cJSON_ArrayForEach(operation, operations)
+    {
+        size_t index = i++;
+        if (!cJSON_IsObject(operation))
+            continue;
+        cJSON_ArrayForEach(member, operation)
+        {
+            if (is_patch_member(member->string) || findings->n >= FINDINGS_MAX)
+                continue;
+            SCOPED_FREE char *text =
+                xasprintf("json patch unknown field \"[%zu].%s\"", index, member->string);
+            pairs_add(findings, text, "");
+        }
+    }
+}
+
+/* null is no operations for a JSON patch, and refused as a merge patch. */
+static int check_patch_type(const cJSON *tree, enum body_type type, struct err *err)
+{
+    bool is_list = type == BODY_JSON_PATCH;
+    if (is_list ? cJSON_IsArray(tree) || cJSON_IsNull(tree) : cJSON_IsObject(tree))
+        return 0;
+    if (cJSON_IsNull(tree))
+        return err_set(err, ERR_BAD_REQUEST, "Invalid JSON Patch");
+    return err_set(err, ERR_BAD_REQUEST,
+                   "error decoding patch: json: cannot unmarshal %s into Go value of type %s",
+                   body_go_type(tree),
+                   is_list ? "[]handlers.jsonPatchOp" : "map[string]interface {}");
+}
+
+int body_decode_patch(const struct request *req, enum body_type type, struct pairs *findings,
+                      cJSON **ret, struct err *err)
+{
+    SCOPED(json_free_p) cJSON *tree = NULL;
+    SCOPED(pairs_fini) struct pairs duplicates = {0};
+    struct json_opts opts = {.flags = JSON_REPLACE_BAD_UTF8 | JSON_KEEP_LAST_DUPLICATE,
+                             .duplicates = &duplicates};
+    if (body_check_size(req, err) < 0)
+        return -err->code;
+    int r = json_parse(buf_cstr(&req->body), req->body.len, &opts, &tree, err);
+    if (r < 0)
+        return r == -ERR_BAD_REQUEST ? err_set(err, ERR_BAD_REQUEST, "invalid JSON patch") : r;
+    if (check_patch_type(tree, type, err) < 0)
+        return -err->code;
+    add_patch_findings(&duplicates, type, findings);
+    if (type == BODY_JSON_PATCH)
+        find_unknown_members(tree, findings);
+    *ret = steal(&tree);
+    return 0;
+}

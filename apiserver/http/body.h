@@ -1,0 +1,30 @@
+/* Request bodies as trees, with kube-apiserver's texts for what does not decode. Source:
+ * kubernetes-api.md 15, 18.1, 22.2, 27. Any thread. */
+#pragma once
+
+#include <cjson/cJSON.h>
+
+#include "apiserver/http/negotiate.h"
+#include "apiserver/http/request.h"
+#include "apiserver/registry/registry.h"
+
+/* The JSON type of a node in the words of Go's decoder: string, number, bool, array, object. */
+const char *body_go_type(const cJSON *node);
+/* -ERR_TOO_LARGE when more came than is allowed. */
+int body_check_size(const struct request *req, struct err *err);
+
+/* The object of POST or PUT. Repeated fields go to findings as texts, for admission. ret is owned
+ * by the caller. Its kind is any but there, its apiVersion that of kind. Errors:
+ * ERR_UNSUPPORTED_MEDIA, ERR_TOO_LARGE, ERR_BAD_REQUEST. */
+int body_decode_object(const struct request *req, const struct kind *kind,
+                       enum field_validation validation, struct pairs *findings, cJSON **ret,
+                       struct err *err);
+/* Options (DeleteOptions) or a foreign kind: the kind may be absent. Errors as above. */
+int body_decode_options(const struct request *req, const char *kind, cJSON **ret, struct err *err);
+/* Checks what of a decoded object Go decodes into typed fields, apiVersion and kind. The error's
+ * text has no prefix. */
+int body_check_type_meta(const cJSON *tree, struct str text, struct err *err);
+/* The body of a JSON or merge patch. Repeated fields go to findings. Errors: ERR_BAD_REQUEST,
+ * ERR_TOO_LARGE. */
+int body_decode_patch(const struct request *req, enum body_type type, struct pairs *findings,
+                      cJSON **ret, struct err *err);

@@ -1,0 +1,525 @@
+/* Conversion first (400), then the checks of combinations (422), each with the text a client of
+ * kube-apiserver knows. */
+#include "apiserver/http/params.h"
+
+#include <inttypes.h>
+
+#include "apiserver/base/json.h"
+#include "apiserver/base/map.h"
+#include "apiserver/base/mem.h"
+#include "apiserver/http/body.h"
+#include "apiserver/http/negotiate.h"
+#include "apiserver/http/route.h"
+
+#define FIELD_MANAGER_MAX 128 /* bytes. Source: kubernetes-api.md 22.1 */
+
+/* ---- 422 ---- */
+
+/* "field: message", each text once, in brackets when there are several. */
+static void print_causes(const struct err *causes, struct buf *out)
+{
+    struct map *seen = map_new();
+    SCOPED(buf_fini) struct buf list = {0};
+    for (size_t i = 0; i < causes->n_causes; i++) {
+        SCOPED_FREE char *text =
+            xasprintf("%s: %s", causes->causes[i].field, causes->causes[i].message);
+        if (map_put(seen, text, seen))
+            continue;
+        buf_printf(&list, "%s%s", list.len ? ", " : "", text);
+    }
+    buf_printf(out, map_len(seen) > 1 ? "[%s]" : "%s", buf_cstr(&list));
+    map_free(seen);
+}
+
+int params_invalid_object(struct err *causes, const char *group, const char *kind, const char *name,
+                          struct err *err)
+{
+    if (!causes->n_causes)
+        return 0;
+    SCOPED(buf_fini) struct buf text = {0}, quoted = {0};
+    print_causes(causes, &text);
+    buf_go_quote(&quoted, name, strlen(name));
+    struct err invalid = {0};
+    err_set(&invalid, ERR_INVALID, "%s%s%s %s is invalid: %s", kind, *group ? "." : "", group,
+            buf_cstr(&quoted), buf_cstr(&text));
+    for (size_t i = 0; i < causes->n_causes; i++)
+        err_cause(&invalid, causes->causes[i].reason, causes->causes[i].field, "%s",
+                  causes->causes[i].message);
+    err_details(&invalid, group, kind, name, NULL);
+    return err_move(err, &invalid);
+}
+
+int params_invalid(struct err *causes, const char *options_kind, struct err *err)
+{
+    return params_invalid_object(causes, "meta.k8s.io", options_kind, "", err);
+}
+
+static void cause_forbidden(struct err *causes, const char *field, const char *why)
+{
+    err_cause(causes, "FieldValueForbidden", field, "Forbidden: %s", why);
+}
+
+static void cause_unsupported(struct err *causes, const char *field, const char *value,
+                              const char *supported)
+{
+    SCOPED(buf_fini) struct buf quoted = {0};
+    buf_go_quote(&quoted, value, strlen(value));
+    err_cause(causes, "FieldValueNotSupported", field,
+              "Unsupported value: %s: supported values: %s", buf_cstr(&quoted), supported);
+}
+
+/* ---- numbers ---- */
+
+static bool is_digits(const char *s)
+{
+    s += *s == '-' || *s == '+';
+    return *s && strspn(s, "0123456789") == strlen(s);
+}
+
+static int bad_number(const char *function, const char *text, bool is_range, struct err *err)
+{
+    SCOPED(buf_fini) struct buf quoted = {0};
+    buf_go_quote(&quoted, text, strlen(text));
+    return err_set(err, ERR_BAD_REQUEST, "strconv.%s: parsing %s: %s", function, buf_cstr(&quoted),
+                   is_range ? "value out of range" : "invalid syntax");
+}
+
+static int parse_int(const struct pairs *params, const char *name, int64_t *ret, struct err *err)
+{
+    const char *text = pairs_get(params, name);
+    *ret = 0;
+    if (!text || str_to_i64(text + (*text == '+'), ret) == 0)
+        return 0;
+    return bad_number("ParseInt", text, is_digits(text), err);
+}
+
+static int parse_version(const char *text, int64_t *ret, struct err *err)
+{
+    uint64_t v;
+    if (str_to_u64(text, &v) < 0)
+        return bad_number("ParseUint", text, is_digits(text) && *text != '-' && *text != '+', err);
+    *ret = v > INT64_MAX ? INT64_MAX : (int64_t)v;
+    return 0;
+}
+
+static int bad_version(const char *text, enum err_code code, const char *prefix, struct err *cause,
+                       struct err *err)
+{
+    SCOPED(buf_fini) struct buf quoted = {0};
+    buf_go_quote(&quoted, text, strlen(text));
+    err_set(err, code, "%sresourceVersion: Invalid value: %s: %s", prefix, buf_cstr(&quoted),
+            err_text(cause));
+    err_fini(cause);
+    return -(int)code;
+}
+
+static struct read_version version_of(const char *text, int64_t rev, enum read_match match)
+{
+    if (!text || !*text)
+        return (struct read_version){.match = READ_LATEST};
+    if (rev == 0)
+        return (struct read_version){.match = READ_ANY};
+    return (struct read_version){.match = match, .rev = rev};
+}
+
+int params_version(const char *text, struct read_version *ret, struct err *err)
+{
+    struct err cause = {0};
+    int64_t rev = 0;
+    if (text && *text && parse_version(text, &rev, &cause) < 0)
+        return bad_version(text, ERR_UNKNOWN, "", &cause, err);
+    *ret = version_of(text, rev, READ_AT_LEAST);
+    return 0;
+}
+
+int params_list_version(const struct list_options *o, struct read_version *ret, struct err *err)
+{
+    struct err cause = {0};
+    int64_t rev = 0;
+    const char *text = o->resource_version;
+    if (text && *text && parse_version(text, &rev, &cause) < 0)
+        return bad_version(text, ERR_BAD_REQUEST, "invalid resource version: ", &cause, err);
+    if (o->continue_token && *o->continue_token && rev > 0)
+        return err_set(err, ERR_BAD_REQUEST,
+                       "specifying resource version is not allowed when using continue");
+    bool is_exact = o->match && *o->match ? strcmp(o->match, "Exact") == 0 : o->limit > 0;
+    *ret = version_of(text, rev, is_exact ? READ_EXACT : READ_AT_LEAST);
+    return 0;
+}
+
+/* ---- list and watch ---- */
+
+static void check_list(const struct list_options *o, struct err *causes)
+{
+    static const char field[] = "resourceVersionMatch";
+    if (o->match && *o->match) {
+        if (!o->resource_version || !*o->resource_version)
+            cause_forbidden(causes, field,
+                            "resourceVersionMatch is forbidden unless resourceVersion is provided");
+        if (o->continue_token && *o->continue_token)
+            cause_forbidden(causes, field,
+                            "resourceVersionMatch is forbidden when continue is provided");
+        if (strcmp(o->match, "Exact") != 0 && strcmp(o->match, "NotOlderThan") != 0)
+            cause_unsupported(causes, field, o->match, "\"Exact\", \"NotOlderThan\", \"\"");
+        if (strcmp(o->match, "Exact") == 0 && str_equal(o->resource_version, "0"))
+            cause_forbidden(
+                causes, field,
+                "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+    }
+    if (o->has_initial)
+        cause_forbidden(causes, "sendInitialEvents", "sendInitialEvents is forbidden for list");
+}
+
+static void check_watch(const struct list_options *o, struct err *causes)
+{
+    static const char field[] = "resourceVersionMatch";
+    bool is_not_older = str_equal(o->match, "NotOlderThan");
+    if (o->has_initial && !is_not_older)
+        cause_forbidden(causes, field,
+                        "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+    if (!o->match || !*o->match)
+        return;
+    if (!o->has_initial)
+        cause_forbidden(
+            causes, field,
+            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
+    if (!is_not_older)
+        cause_unsupported(causes, field, o->match, "\"NotOlderThan\"");
+    if (o->continue_token && *o->continue_token)
+        cause_forbidden(causes, field,
+                        "resourceVersionMatch is forbidden when continue is provided");
+}
+
+/* A watch from no version, or from "0", is one with initial events, as kube-apiserver's defaults
+ * have it since 1.34. */
+static void default_watch(struct list_options *o)
+{
+    bool from_any =
+        !o->resource_version || !*o->resource_version || strcmp(o->resource_version, "0") == 0;
+    if (!from_any || o->has_initial || (o->match && *o->match))
+        return;
+    o->has_initial = o->initial = true;
+    o->match = "NotOlderThan";
+}
+
+int params_list(const struct pairs *params, bool is_watch, struct list_options *ret,
+                struct err *err)
+{
+    struct list_options o = {.label_selector = pairs_get(params, "labelSelector"),
+                             .field_selector = pairs_get(params, "fieldSelector"),
+                             .resource_version = pairs_get(params, "resourceVersion"),
+                             .match = pairs_get(params, "resourceVersionMatch"),
+                             .continue_token = pairs_get(params, "continue"),
+                             .is_watch = is_watch,
+                             .bookmarks = route_flag(params, "allowWatchBookmarks"),
+                             .has_initial = pairs_get(params, "sendInitialEvents") != NULL,
+                             .initial = route_flag(params, "sendInitialEvents")};
+    SCOPED(err_fini) struct err causes = {0};
+    int r = parse_int(params, "timeoutSeconds", &o.timeout_s, err);
+    if (r == 0)
+        r = parse_int(params, "limit", &o.limit, err);
+    if (r < 0)
+        return r;
+    if (is_watch)
+        default_watch(&o);
+    (is_watch ? check_watch : check_list)(&o, &causes);
+    if (o.limit < 0)
+        o.limit = 0;
+    r = params_invalid(&causes, "ListOptions", err);
+    if (r == 0)
+        *ret = o;
+    return r;
+}
+
+/* The name in the path (or in the field selector, which is the same one then) must be that of the
+ * selector. */
+int params_selector(const struct list_options *o, const char *path_name, struct selector **ret,
+                    struct err *err)
+{
+    struct selector *s = NULL;
+    int r = selector_parse(o->label_selector, o->field_selector, &s, err);
+    if (r < 0)
+        return r;
+    const char *name = selector_name(s);
+    if (!*path_name || (name && strcmp(name, path_name) == 0)) {
+        *ret = s;
+        return 0;
+    }
+    selector_free(s);
+    if (o->field_selector && *o->field_selector)
+        return err_set(err, ERR_BAD_REQUEST,
+                       "fieldSelector metadata.name doesn't match requested name");
+    SCOPED_FREE char *text = xasprintf("metadata.name=%s", path_name);
+    return selector_parse(o->label_selector, text, ret, err);
+}
+
+/* ---- writes ---- */
+
+/* Go's unicode.IsPrint over the bytes of the name. */
+static void check_manager(const char *manager, struct err *causes)
+{
+    size_t n = strlen(manager);
+    if (n > FIELD_MANAGER_MAX)
+        err_cause(causes, "FieldValueTooLong", "fieldManager",
+                  "Too long: may not be more than %d bytes", FIELD_MANAGER_MAX);
+    SCOPED(buf_fini) struct buf quoted = {0};
+    buf_go_quote(&quoted, manager, n);
+    for (size_t i = 0, position = 0; i < n; position++) {
+        uint32_t rune;
+        size_t len = str_utf8_decode(manager + i, n - i, &rune);
+        SCOPED(buf_fini) struct buf one = {0};
+        buf_go_quote(&one, manager + i, len ? len : 1);
+        bool is_escaped = len && rune != '"' && rune != '\\' && buf_cstr(&one)[1] == '\\';
+        if (is_escaped || !len)
+            err_cause(causes, "FieldValueInvalid", "fieldManager",
+                      "Invalid value: %s: invalid character U+%04X (at position %zu)",
+                      buf_cstr(&quoted), len ? rune : 0xfffdu, i);
+        if (is_escaped || !len)
+            return;
+        i += len;
+    }
+}
+
+/* The only legal value is All; several are shown as a list. */
+static void check_dry_run(const char *const *values, size_t n, bool *ret, struct err *causes)
+{
+    SCOPED(buf_fini) struct buf list = {0};
+    bool is_good = true;
+    for (size_t i = 0; i < n; i++) {
+        is_good &= strcmp(values[i], "All") == 0;
+        buf_putc(&list, i ? ',' : '[');
+        buf_json_string(&list, values[i], strlen(values[i]));
+    }
+    buf_putc(&list, ']');
+    *ret = n > 0 && is_good;
+    if (!is_good)
+        err_cause(causes, "FieldValueNotSupported", "dryRun",
+                  "Unsupported value: %s: supported values: \"All\"", buf_cstr(&list));
+}
+
+static void check_dry_run_query(struct request *req, bool *ret, struct err *causes)
+{
+    const char **values = arena_alloc(&req->arena, req->params.n * sizeof *values);
+    size_t n = 0;
+    for (size_t i = 0; i < req->params.n; i++)
+        if (strcmp(req->params.v[i].name, "dryRun") == 0)
+            values[n++] = req->params.v[i].value;
+    check_dry_run(values, n, ret, causes);
+}
+
+static void check_validation(const char *text, enum field_validation *ret, struct err *causes)
+{
+    if (!text || !*text || strcmp(text, "Warn") == 0)
+        *ret = FIELD_VALIDATION_WARN;
+    else if (strcmp(text, "Strict") == 0)
+        *ret = FIELD_VALIDATION_STRICT;
+    else if (strcmp(text, "Ignore") == 0)
+        *ret = FIELD_VALIDATION_IGNORE;
+    else
+        cause_unsupported(causes, "fieldValidation", text,
+                          "\"\", \"Ignore\", \"Strict\", \"Warn\"");
+}
+
+/* The query's fieldManager, else the User-Agent up to its first '/'. Source:
+ * kubernetes-api.md 29.2. */
+static const char *manager_of(struct request *req)
+{
+    const char *given = pairs_get(&req->params, "fieldManager");
+    if (given && *given)
+        return given;
+    const char *agent = pairs_get_ci(&req->headers, "User-Agent");
+    SCOPED(buf_fini) struct buf name = {0};
+    for (; agent && *agent && *agent != '/' && name.len < FIELD_MANAGER_MAX; agent++)
+        if ((unsigned char)*agent >= 0x20 && *agent != 0x7f)
+            buf_putc(&name, *agent);
+    return arena_strdup(&req->arena, name.len ? buf_cstr(&name) : "unknown");
+}
+
+int params_write(struct request *req, const char *options_kind, struct write_options *ret,
+                 struct err *err)
+{
+    struct write_options o = {.warnings = &req->warnings, .deadline_ms = req->deadline_ms};
+    SCOPED(err_fini) struct err causes = {0};
+    const char *manager = pairs_get(&req->params, "fieldManager");
+    if (pairs_get(&req->params, "force") && strcmp(options_kind, "PatchOptions") == 0)
+        cause_forbidden(&causes, "force", "may not be specified for non-apply patch");
+    check_manager(manager ? manager : "", &causes);
+    check_dry_run_query(req, &o.dry_run, &causes);
+    check_validation(pairs_get(&req->params, "fieldValidation"), &o.field_validation, &causes);
+    int r = params_invalid(&causes, options_kind, err);
+    if (r < 0)
+        return r;
+    o.field_manager = manager_of(req);
+    *ret = o;
+    return 0;
+}
+
+/* ---- delete ---- */
+
+struct member { /* of DeleteOptions, with Go's name of its type */
+    const char *path, *struct_path, *go_type;
+    int cjson_types;
+};
+
+static int check_member(const cJSON *tree, const struct member *m, struct err *err)
+{
+    const cJSON *node = json_at(tree, m->path);
+    if (!node || cJSON_IsNull(node) || (node->type & 0xff & m->cjson_types))
+        return 0;
+    return err_set(err, ERR_BAD_REQUEST,
+                   "json: cannot unmarshal %s into Go struct field %s of type %s",
+                   body_go_type(node), m->struct_path, m->go_type);
+}
+
+static int check_delete_types(const cJSON *tree, struct err *err)
+{
+    static const struct member members[] = {
+        {"gracePeriodSeconds", "DeleteOptions.gracePeriodSeconds", "int64", cJSON_Number},
+        {"preconditions", "DeleteOptions.preconditions", "v1.Preconditions", cJSON_Object},
+        {"preconditions.uid", "Preconditions.preconditions.uid", "types.UID", cJSON_String},
+        {"preconditions.resourceVersion", "Preconditions.preconditions.resourceVersion", "string",
+         cJSON_String},
+        {"orphanDependents", "DeleteOptions.orphanDependents", "bool", cJSON_True | cJSON_False},
+        {"propagationPolicy", "DeleteOptions.propagationPolicy", "v1.DeletionPropagation",
+         cJSON_String},
+        {"dryRun", "DeleteOptions.dryRun", "[]string", cJSON_Array},
+    };
+    const cJSON *item;
+    for (size_t i = 0; i < ARRAY_LEN(members); i++)
+        if (check_member(tree, &members[i], err) < 0)
+            return -ERR_BAD_REQUEST;
+    cJSON_ArrayForEach(item, json_get(tree, "dryRun"))
+    {
+        if (!cJSON_IsString(item))
+            return err_set(err, ERR_BAD_REQUEST,
+                           "json: cannot unmarshal %s into Go struct field DeleteOptions.dryRun of "
+                           "type string",
+                           body_go_type(item));
+    }
+    return 0;
+}
+
+static void check_delete(const struct delete_options *o, struct err *causes)
+{
+    static const char field[] = "propagationPolicy";
+    if (!o->propagation)
+        return;
+    if (o->orphan_dependents >= 0) {
+        SCOPED(buf_fini) struct buf quoted = {0};
+        buf_go_quote(&quoted, o->propagation, strlen(o->propagation));
+        err_cause(causes, "FieldValueInvalid", field,
+                  "Invalid value: %s: orphanDependents and deletionPropagation cannot be both set",
+                  buf_cstr(&quoted));
+    }
+    if (strcmp(o->propagation, "Foreground") != 0 && strcmp(o->propagation, "Background") != 0 &&
+        strcmp(o->propagation, "Orphan") != 0)
+        cause_unsupported(causes, field, o->propagation,
+                          "\"Foreground\", \"Background\", \"Orphan\", \"nil\"");
+}
+
+static int delete_from_query(struct request *req, struct delete_options *o, struct err *causes,
+                             struct err *err)
+{
+    int64_t grace_s;
+    if (parse_int(&req->params, "gracePeriodSeconds", &grace_s, err) < 0)
+        return -ERR_BAD_REQUEST;
+    o->propagation = pairs_get(&req->params, "propagationPolicy");
+    if (pairs_get(&req->params, "orphanDependents"))
+        o->orphan_dependents = route_flag(&req->params, "orphanDependents");
+    check_dry_run_query(req, &o->dry_run, causes);
+    return 0;
+}
+
+static void delete_dry_run(const cJSON *list, struct arena *arena, bool *ret, struct err *causes)
+{
+    const char **values = arena_alloc(arena, json_len(list) * sizeof *values);
+    const cJSON *item;
+    size_t n = 0;
+    cJSON_ArrayForEach(item, list) values[n++] = item->valuestring;
+    check_dry_run(values, n, ret, causes);
+}
+
+static int delete_from_body(struct request *req, struct delete_options *o, cJSON **ret_tree,
+                            struct err *causes, struct err *err)
+{
+    cJSON *tree = NULL;
+    if (body_decode_options(req, "DeleteOptions", &tree, err) < 0)
+        return -err->code;
+    *ret_tree = tree;
+    if (check_delete_types(tree, err) < 0)
+        return -err->code;
+    o->uid = json_str(tree, "preconditions.uid");
+    o->resource_version = json_str(tree, "preconditions.resourceVersion");
+    o->propagation = json_str(tree, "propagationPolicy");
+    if (cJSON_IsBool(json_get(tree, "orphanDependents")))
+        o->orphan_dependents = json_bool_or(tree, "orphanDependents", false);
+    delete_dry_run(json_get(tree, "dryRun"), &req->arena, &o->dry_run, causes);
+    return 0;
+}
+
+int params_delete(struct request *req, struct delete_options *ret, cJSON **ret_tree,
+                  struct err *err)
+{
+    struct delete_options o = {.orphan_dependents = -1, .deadline_ms = req->deadline_ms};
+    SCOPED(err_fini) struct err causes = {0};
+    SCOPED(json_free_p) cJSON *tree = NULL;
+    int r = req->body.len || req->body_too_large ? delete_from_body(req, &o, &tree, &causes, err)
+                                                 : delete_from_query(req, &o, &causes, err);
+    if (r < 0)
+        return r;
+    check_delete(&o, &causes);
+    r = params_invalid(&causes, "DeleteOptions", err);
+    if (r < 0)
+        return r;
+    *ret = o;
+    *ret_tree = steal(&tree);
+    return 0;
+}
+
+/* ---- durations ---- */
+
+static const struct {
+    const char *name;
+    double ms;
+} units[] = {{"ns", 1e-6}, {"us", 1e-3}, {"\302\265s", 1e-3}, {"\316\274s", 1e-3},
+             {"ms", 1},    {"s", 1e3},   {"m", 60e3},         {"h", 3600e3}};
+
+/* One number with its unit; the number of bytes, 0 when it is none. */
+static size_t duration_part(const char *s, double *ret_ms)
+{
+    size_t digits = strspn(s, "0123456789."), unit = strcspn(s + digits, "0123456789.");
+    char *end;
+    if (!digits || !strpbrk(s, "0123456789") || digits > 30)
+        return 0;
+    double v = strtod(s, &end);
+    if ((size_t)(end - s) != digits)
+        return 0;
+    for (size_t i = 0; i < ARRAY_LEN(units); i++)
+        if (strlen(units[i].name) == unit && strncmp(s + digits, units[i].name, unit) == 0) {
+            *ret_ms = v * units[i].ms;
+            return digits + unit;
+        }
+    return 0;
+}
+
+int params_duration(const char *text, int64_t *ret_ms, struct err *err)
+{
+    const char *at = text + (*text == '-' || *text == '+');
+    double total = 0, part = 0;
+    size_t n = 0;
+    if (strcmp(at, "0") == 0) {
+        *ret_ms = 0;
+        return 0;
+    }
+    do {
+        n = duration_part(at, &part);
+        at += n;
+        total += part;
+    } while (n && *at);
+    SCOPED(buf_fini) struct buf quoted = {0};
+    buf_go_quote(&quoted, text, strlen(text));
+    if (!n || total > 9e15)
+        return err_set(err, ERR_BAD_REQUEST, "time: invalid duration %s", buf_cstr(&quoted));
+    *ret_ms = *text == '-' ? -(int64_t)total : (int64_t)total;
+    return 0;
+}

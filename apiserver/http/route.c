@@ -1,0 +1,200 @@
+/* The path is unescaped as a whole, trimmed of slashes and split; then the segments are read from
+ * left to right as kube-apiserver's request info does, odd corners included. */
+#include "apiserver/http/route.h"
+
+#include "apiserver/base/mem.h"
+#include "apiserver/registry/select.h"
+#include "openapi/kinds.h"
+
+#define SEGMENTS_MAX 16 /* later ones mean nothing */
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+char *route_unescape(struct arena *a, struct str s, bool plus_is_blank)
+{
+    char *out = arena_alloc(a, s.n + 1), *to = out; /* %00 shrinks from three bytes to two */
+    for (size_t i = 0; i < s.n; i++) {
+        if (s.p[i] != '%') {
+            *to++ = plus_is_blank && s.p[i] == '+' ? ' ' : s.p[i];
+            continue;
+        }
+        int high = i + 2 < s.n ? hex_digit(s.p[i + 1]) : -1,
+            low = i + 2 < s.n ? hex_digit(s.p[i + 2]) : -1;
+        if (high < 0 || low < 0)
+            return NULL;
+        if (high == 0 && low == 0)
+            *to++ = (char)0xc0;
+        *to++ = high == 0 && low == 0 ? (char)0x80 : (char)(high << 4 | low);
+        i += 2;
+    }
+    *to = '\0';
+    return out;
+}
+
+static void parse_param(struct arena *a, struct str part, struct pairs *ret)
+{
+    const char *eq = memchr(part.p, '=', part.n);
+    struct str name = {part.p, eq ? (size_t)(eq - part.p) : part.n};
+    struct str value = eq ? (struct str){eq + 1, part.n - name.n - 1} : (struct str){"", 0};
+    if (!part.n || memchr(part.p, ';', part.n))
+        return;
+    const char *n = route_unescape(a, name, true), *v = route_unescape(a, value, true);
+    if (n && v)
+        pairs_add(ret, n, v);
+}
+
+void route_parse_query(struct arena *a, const char *query, struct pairs *ret)
+{
+    while (*query) {
+        size_t n = strcspn(query, "&");
+        parse_param(a, (struct str){query, n}, ret);
+        query += n + (query[n] == '&');
+    }
+}
+
+bool route_flag(const struct pairs *params, const char *name)
+{
+    const char *text = pairs_get(params, name);
+    return text && strcasecmp(text, "false") != 0 && strcmp(text, "0") != 0;
+}
+
+struct segments {
+    const char *v[SEGMENTS_MAX];
+    size_t n;
+};
+
+/* Cuts path (changed in place) at its slashes. */
+static struct segments split(char *path)
+{
+    struct segments s = {0};
+    path += strspn(path, "/");
+    size_t len = strlen(path);
+    while (len && path[len - 1] == '/')
+        path[--len] = '\0';
+    for (char *at = path; len && at && s.n < SEGMENTS_MAX;) {
+        char *slash = strchr(at, '/');
+        if (slash)
+            *slash = '\0';
+        s.v[s.n++] = at;
+        at = slash ? slash + 1 : NULL;
+    }
+    return s;
+}
+
+static struct segments rest_of(struct segments s, size_t from)
+{
+    struct segments r = {0};
+    for (size_t i = from; i < s.n; i++)
+        r.v[r.n++] = s.v[i];
+    return r;
+}
+
+static const char *verb_of_method(const char *method)
+{
+    static const struct {
+        const char *method, *verb;
+    } verbs[] = {{"GET", "get"},    {"HEAD", "get"},    {"POST", "create"},
+                 {"PUT", "update"}, {"PATCH", "patch"}, {"DELETE", "delete"}};
+    for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
+        if (strcmp(method, verbs[i].method) == 0)
+            return verbs[i].verb;
+    return "";
+}
+
+static const char *lower(struct arena *a, const char *s)
+{
+    char *out = arena_strdup(a, s);
+    for (char *c = out; *c; c++)
+        if (*c >= 'A' && *c <= 'Z')
+            *c |= 0x20;
+    return out;
+}
+
+/* The name that the field selector demands, when it could be a segment of a path. */
+static const char *selected_name(struct request *req)
+{
+    const char *text = pairs_get(&req->params, "fieldSelector");
+    struct selector *selector = NULL;
+    const char *name = NULL;
+    if (text && selector_parse(NULL, text, &selector, NULL) == 0)
+        name = selector_name(selector);
+    bool is_legal =
+        name && *name && strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && !strpbrk(name, "/%");
+    name = is_legal ? arena_strdup(&req->arena, name) : "";
+    selector_free(selector);
+    return name;
+}
+
+/* GET and DELETE without a name mean the collection. */
+static void refine_verb(struct request *req)
+{
+    struct route *r = &req->route;
+    if (*r->name)
+        return;
+    if (strcmp(r->verb, "delete") == 0)
+        r->verb = "deletecollection";
+    if (strcmp(r->verb, "get") != 0 && strcmp(r->verb, "watch") != 0)
+        return;
+    if (strcmp(r->verb, "get") == 0)
+        r->verb = route_flag(&req->params, "watch") ? "watch" : "list";
+    r->name = selected_name(req);
+}
+
+/* What follows /apis/<g>/<v>, at least one segment. */
+static void read_resource(struct request *req, struct segments s)
+{
+    struct route *r = &req->route;
+    bool is_watch = strcmp(s.v[0], "watch") == 0, is_proxy = strcmp(s.v[0], "proxy") == 0;
+    r->verb = verb_of_method(req->method);
+    if (s.n > 1 && is_proxy)
+        r->verb = "proxy";
+    if (s.n > 1 && is_watch && strcmp(r->verb, "get") == 0)
+        r->verb = "watch";
+    if (s.n > 1 && (is_watch || is_proxy))
+        s = rest_of(s, 1);
+    if (s.n > 1 && strcmp(s.v[0], "namespaces") == 0) {
+        r->namespace_name = s.v[1];
+        if (s.n > 2 && strcmp(s.v[2], "status") != 0 && strcmp(s.v[2], "finalize") != 0)
+            s = rest_of(s, 2);
+    }
+    r->resource = s.v[0];
+    r->name = s.n > 1 ? s.v[1] : "";
+    r->subresource = s.n > 2 && !is_proxy ? s.v[2] : "";
+    refine_verb(req);
+    r->kind = kind_find(r->group, r->version, r->resource);
+}
+
+int route_parse(struct request *req, struct err *err)
+{
+    route_parse_query(&req->arena, req->query ? req->query : "", &req->params);
+    char *path = route_unescape(&req->arena, STR(req->path), false);
+    if (!path)
+        return err_set(err, ERR_BAD_REQUEST, "400 Bad Request");
+    req->route = (struct route){.verb = lower(&req->arena, req->method),
+                                .group = "",
+                                .version = "",
+                                .resource = "",
+                                .subresource = "",
+                                .namespace_name = "",
+                                .name = ""};
+    struct segments s = split(arena_strdup(&req->arena, path));
+    req->route.path = path;
+    if (s.n < 4 || strcmp(s.v[0], "apis") != 0)
+        return 0;
+    req->route.is_resource = true;
+    req->route.group = s.v[1];
+    req->route.version = s.v[2];
+    read_resource(req, rest_of(s, 3));
+    return 0;
+}
+
+const char *route_group_resource(struct request *req)
+{
+    return arena_printf(&req->arena, "%s.%s", req->route.resource, req->route.group);
+}
