@@ -321,6 +321,11 @@ cJSON *json_detach(cJSON *object, const char *name)
     return node;
 }
 
+void json_remove_node(cJSON *parent, cJSON *node)
+{
+    json_free(cJSON_DetachItemViaPointer(parent, node));
+}
+
 void json_remove(cJSON *object, const char *name)
 {
     json_free(json_detach(object, name));

@@ -77,6 +77,7 @@ void json_set_int(cJSON *object, const char *name, int64_t value);
 void json_set_bool(cJSON *object, const char *name, bool value);
 void json_push(cJSON *array, cJSON *take_value);
 void json_remove(cJSON *object, const char *name);          /* nothing when absent */
+void json_remove_node(cJSON *parent, cJSON *node);          /* that very member or item of parent */
 cJSON *json_detach(cJSON *object, const char *name);        /* owned by the caller; NULL when absent */
 cJSON *json_ensure_object(cJSON *object, const char *name); /* the member, made {} when absent or no object */
 size_t json_len(const cJSON *node);                         /* members or items; counts, so O(n) */

@@ -1,0 +1,135 @@
+#include "apiserver/kube/namespaces.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "apiserver/base/json.h"
+#include "apiserver/base/map.h"
+#include "apiserver/base/mem.h"
+
+#define SECOND_LOOK_MS 50
+#define ASK_TIMEOUT_MS 5000
+
+/* Values of the map; addresses are all that counts. */
+static char active_mark, terminating_mark;
+
+struct namespaces {
+    struct kube *kube;
+    pthread_mutex_t lock;
+    struct map *states; /* name -> &active_mark or &terminating_mark */
+    bool is_known;
+    struct reflector *reflector;
+};
+
+static const char *name_of(const cJSON *object)
+{
+    return json_str_or(object, "metadata.name", "");
+}
+
+static bool is_terminating(const cJSON *object)
+{
+    const char *phase = json_str_or(object, "status.phase", "");
+    return str_equal(phase, "Terminating") || json_str(object, "metadata.deletionTimestamp");
+}
+
+static void *mark_of(const cJSON *object)
+{
+    return is_terminating(object) ? &terminating_mark : &active_mark;
+}
+
+static void on_replace(void *ctx, const cJSON *const *objects, size_t count,
+                       const char *resource_version)
+{
+    (void)resource_version;
+    struct namespaces *n = ctx;
+    struct map *states = map_new();
+    for (size_t i = 0; i < count; i++)
+        map_put(states, name_of(objects[i]), mark_of(objects[i]));
+    pthread_mutex_lock(&n->lock);
+    map_free(n->states);
+    n->states = states;
+    n->is_known = true;
+    pthread_mutex_unlock(&n->lock);
+}
+
+static void on_event(void *ctx, const cJSON *object, bool is_delete)
+{
+    struct namespaces *n = ctx;
+    pthread_mutex_lock(&n->lock);
+    if (is_delete)
+        map_del(n->states, name_of(object));
+    else
+        map_put(n->states, name_of(object), mark_of(object));
+    pthread_mutex_unlock(&n->lock);
+}
+
+static const struct reflector_ops ops = {.on_replace = on_replace, .on_event = on_event};
+
+struct namespaces *namespaces_start(struct kube *kube)
+{
+    struct namespaces *n = xcalloc(1, sizeof *n);
+    n->kube = kube;
+    n->states = map_new();
+    pthread_mutex_init(&n->lock, NULL);
+    n->reflector = reflector_start(kube, "/api/v1/namespaces", NULL, NULL, &ops, n);
+    return n;
+}
+
+void namespaces_stop(struct namespaces *n)
+{
+    if (!n)
+        return;
+    reflector_stop(n->reflector);
+    map_free(n->states);
+    pthread_mutex_destroy(&n->lock);
+    free(n);
+}
+
+bool namespaces_are_known(struct namespaces *n)
+{
+    pthread_mutex_lock(&n->lock);
+    bool known = n->is_known;
+    pthread_mutex_unlock(&n->lock);
+    return known;
+}
+
+static const void *look(struct namespaces *n, const char *name)
+{
+    pthread_mutex_lock(&n->lock);
+    const void *mark = map_get(n->states, name);
+    pthread_mutex_unlock(&n->lock);
+    return mark;
+}
+
+static int ask(struct namespaces *n, const char *name, const void **ret, struct err *err)
+{
+    SCOPED(buf_fini) struct buf path = {0};
+    buf_puts(&path, "/api/v1/namespaces/");
+    fetch_escape(name, &path);
+    SCOPED(json_free_p) cJSON *object = NULL;
+    struct err e = {0};
+    int rc = kube_do(
+        n->kube,
+        &(struct kube_call){.method = "GET", .path = buf_cstr(&path), .timeout_ms = ASK_TIMEOUT_MS},
+        &object, &e);
+    *ret = rc == 0 ? mark_of(object) : NULL;
+    if (rc == -ERR_NOT_FOUND)
+        err_fini(&e);
+    return rc < 0 && rc != -ERR_NOT_FOUND ? err_move(err, &e) : 0;
+}
+
+int namespaces_find(struct namespaces *n, const char *name, bool *ret_exists,
+                    bool *ret_is_terminating, struct err *err)
+{
+    const void *mark = look(n, name);
+    if (!mark) {
+        nanosleep(&(struct timespec){.tv_nsec = SECOND_LOOK_MS * 1000000}, NULL);
+        mark = look(n, name);
+    }
+    if (!mark && ask(n, name, &mark, err) < 0)
+        return -(int)(err ? err->code : ERR_UNAVAILABLE);
+    *ret_exists = mark != NULL;
+    *ret_is_terminating = mark == &terminating_mark;
+    return 0;
+}

@@ -1,0 +1,136 @@
+#include "reconcile/child.h"
+
+#include <string.h>
+
+#include "apiserver/base/json.h"
+#include "apiserver/base/mem.h"
+#include "apiserver/base/str.h"
+#include "reconcile/keys.h"
+
+static const char *meta_str(const cJSON *o, const char *member)
+{
+    return json_str_or(json_get(o, "metadata"), member, "");
+}
+
+const char *meta_name(const cJSON *o)
+{
+    return meta_str(o, "name");
+}
+
+const char *meta_namespace(const cJSON *o)
+{
+    return meta_str(o, "namespace");
+}
+
+const char *meta_uid(const cJSON *o)
+{
+    return meta_str(o, "uid");
+}
+
+/* Keys hold dots, so no path walk here. */
+static const char *meta_entry(const cJSON *o, const char *map, const char *key)
+{
+    const cJSON *v = json_get(json_get(json_get(o, "metadata"), map), key);
+    return cJSON_IsString(v) ? v->valuestring : NULL;
+}
+
+const char *meta_label(const cJSON *o, const char *key)
+{
+    return meta_entry(o, "labels", key);
+}
+
+const char *meta_annotation(const cJSON *o, const char *key)
+{
+    return meta_entry(o, "annotations", key);
+}
+
+bool meta_is_terminating(const cJSON *o)
+{
+    return json_str(o, "metadata.deletionTimestamp") != NULL;
+}
+
+bool meta_key_is_reserved(const char *key)
+{
+    return str_has_prefix(key, GROUP_AGENTS "/") || str_has_prefix(key, GROUP_EXTENSIONS "/") ||
+           str_equal(key, ANNOTATION_TRACE_CONTEXT);
+}
+
+const cJSON *owner_controller(const cJSON *child)
+{
+    const cJSON *ref;
+    cJSON_ArrayForEach(ref, json_at(child, "metadata.ownerReferences"))
+    {
+        if (json_bool_or(ref, "controller", false))
+            return ref;
+    }
+    return NULL;
+}
+
+enum ownership owner_class(const cJSON *child, const cJSON *sandbox)
+{
+    const cJSON *ref = owner_controller(child);
+    if (!ref)
+        return UNOWNED;
+    return str_equal(json_str(ref, "uid"), meta_uid(sandbox)) ? OWNED : FOREIGN;
+}
+
+void tracking_hash(const cJSON *sandbox, char out[NAME_HASH_SIZE])
+{
+    digest_name_hash(meta_name(sandbox), out);
+}
+
+void tracking_selector(const cJSON *sandbox, struct buf *out)
+{
+    char hash[NAME_HASH_SIZE];
+    tracking_hash(sandbox, hash);
+    buf_printf(out, "%s=%s", LABEL_NAME_HASH, hash);
+}
+
+bool owner_may_adopt(const cJSON *child, const cJSON *sandbox)
+{
+    char hash[NAME_HASH_SIZE];
+    tracking_hash(sandbox, hash);
+    return str_equal(meta_label(child, LABEL_ADOPTABLE), "true") ||
+           str_equal(meta_label(child, LABEL_NAME_HASH), hash);
+}
+
+cJSON *owner_reference(const cJSON *sandbox)
+{
+    cJSON *ref = json_object();
+    json_set_str(ref, "apiVersion", SANDBOX_API_VERSION);
+    json_set_str(ref, "kind", "Sandbox");
+    json_set_str(ref, "name", meta_name(sandbox));
+    json_set_str(ref, "uid", meta_uid(sandbox));
+    json_set_bool(ref, "controller", true);
+    json_set_bool(ref, "blockOwnerDeletion", true);
+    return ref;
+}
+
+cJSON *owner_references_with(const cJSON *child, const cJSON *sandbox)
+{
+    cJSON *refs = json_array();
+    const cJSON *ref;
+    cJSON_ArrayForEach(ref, json_at(child, "metadata.ownerReferences"))
+    {
+        if (!str_equal(json_str(ref, "uid"), meta_uid(sandbox)))
+            json_push(refs, json_copy(ref));
+    }
+    json_push(refs, owner_reference(sandbox));
+    return refs;
+}
+
+char *owner_foreign_text(const char *what, const cJSON *child, const cJSON *sandbox)
+{
+    const cJSON *ref = owner_controller(child);
+    return xasprintf("%s \"%s\" is owned by %s/%s (UID: %s), not by sandbox \"%s\"", what,
+                     meta_name(child), json_str_or(ref, "kind", ""), json_str_or(ref, "name", ""),
+                     json_str_or(ref, "uid", ""), meta_name(sandbox));
+}
+
+char *owner_refusal_text(const char *what, const cJSON *child)
+{
+    return xasprintf("cannot adopt unowned %s \"%s\": missing required pool authorization label "
+                     "(\"" LABEL_ADOPTABLE "\") or sandbox tracking label (\"" LABEL_NAME_HASH
+                     "\")",
+                     what, meta_name(child));
+}

@@ -1,0 +1,48 @@
+#include "reconcile/condition.h"
+
+#include "apiserver/base/clock.h"
+#include "apiserver/base/json.h"
+#include "apiserver/base/str.h"
+
+cJSON *condition_find(const cJSON *conditions, const char *type)
+{
+    cJSON *c;
+    cJSON_ArrayForEach(c, conditions)
+    {
+        if (str_equal(json_str(c, "type"), type))
+            return c;
+    }
+    return NULL;
+}
+
+bool condition_has_reason(const cJSON *conditions, const char *type, const char *reason)
+{
+    return str_equal(json_str(condition_find(conditions, type), "reason"), reason);
+}
+
+void condition_set(cJSON *conditions, const struct condition *c, int64_t now_unix_s)
+{
+    cJSON *is = condition_find(conditions, c->type);
+    bool is_new = !is;
+    if (is_new) {
+        is = json_object();
+        json_set_str(is, "type", c->type);
+        json_push(conditions, is);
+    }
+    if (!str_equal(json_str(is, "status"), c->status)) {
+        char now[CLOCK_TEXT_SIZE];
+        clock_print_rfc3339(now_unix_s, now);
+        json_set_str(is, "lastTransitionTime", now);
+    }
+    json_set_str(is, "status", c->status);
+    json_set_str(is, "reason", c->reason);
+    json_set_str(is, "message", c->message);
+    json_set_int(is, "observedGeneration", c->observed_generation);
+}
+
+void condition_remove(cJSON *conditions, const char *type)
+{
+    cJSON *is = condition_find(conditions, type);
+    if (is)
+        json_remove_node(conditions, is);
+}

@@ -1,0 +1,12 @@
+/* An events.k8s.io/v1 Event about an object of ours. Pure. */
+#pragma once
+
+#include <cjson/cJSON.h>
+#include <stdint.h>
+
+#include "apiserver/base/rand.h"
+#include "reconcile/sandbox.h"
+
+/* regarding: the object's tree. instance: who reports (host name). The caller's. */
+cJSON *event_make(const cJSON *regarding, const struct event_text *text, const char *controller, const char *instance,
+                  int64_t now_unix_ms, const struct randomness *randomness);

@@ -1,0 +1,340 @@
+#include "reconcile/loop.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "apiserver/base/log.h"
+#include "apiserver/base/map.h"
+#include "apiserver/base/mem.h"
+#include "apiserver/base/metric.h"
+
+#define BACKOFF_FIRST_MS 5
+#define BACKOFF_MAX_MS 1000000
+
+/* One key that is queued, delayed, worked on, or has failed before. */
+struct item {
+    char *key;
+    struct item *next; /* in the ready list */
+    bool is_ready;     /* in the ready list */
+    bool is_running;   /* a worker has it */
+    bool is_dirty;     /* added while a worker had it */
+    int64_t due_ms;    /* monotonic; 0 = not delayed */
+    unsigned failures;
+};
+
+struct loop {
+    struct loop_config config;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct map *items;
+    struct item *head, *tail; /* ready */
+    size_t ready;
+    struct omap *timers; /* delayed items, by time */
+    bool is_stopping;
+    pthread_t *threads;
+    int n_threads;
+};
+
+static struct metric depth_metric = {
+    .name = "workqueue_depth",
+    .help = "Keys waiting in a reconcile queue.",
+    .type = METRIC_GAUGE,
+    .labels = {"name"},
+};
+static struct metric retries_metric = {
+    .name = "workqueue_retries_total",
+    .help = "Passes that failed and will be repeated.",
+    .type = METRIC_COUNTER,
+    .labels = {"name"},
+};
+
+int64_t loop_backoff_ms(unsigned failures)
+{
+    int64_t ms = BACKOFF_FIRST_MS;
+    for (unsigned i = 1; i < failures && ms < BACKOFF_MAX_MS; i++)
+        ms *= 2;
+    return ms < BACKOFF_MAX_MS ? ms : BACKOFF_MAX_MS;
+}
+
+struct loop *loop_new(const struct loop_config *config)
+{
+    struct loop *l = xcalloc(1, sizeof *l);
+    l->config = *config;
+    pthread_mutex_init(&l->lock, NULL);
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&l->changed, &attr);
+    pthread_condattr_destroy(&attr);
+    l->items = map_new();
+    l->timers = omap_new();
+    return l;
+}
+
+static bool item_drop(void *ctx, const char *key, void *value)
+{
+    (void)ctx;
+    (void)key;
+    struct item *it = value;
+    free(it->key);
+    free(it);
+    return true;
+}
+
+static void loop_clear(struct loop *l)
+{
+    map_each(l->items, item_drop, NULL);
+    map_free(l->items);
+    omap_free(l->timers);
+    l->items = map_new();
+    l->timers = omap_new();
+    l->head = l->tail = NULL;
+    l->ready = 0;
+}
+
+void loop_free(struct loop *l)
+{
+    if (!l)
+        return;
+    loop_stop(l);
+    map_free(l->items);
+    omap_free(l->timers);
+    pthread_cond_destroy(&l->changed);
+    pthread_mutex_destroy(&l->lock);
+    free(l);
+}
+
+static struct item *item_of(struct loop *l, const char *key)
+{
+    struct item *it = map_get(l->items, key);
+    if (it)
+        return it;
+    it = xcalloc(1, sizeof *it);
+    it->key = xstrdup(key);
+    map_put(l->items, key, it);
+    return it;
+}
+
+/* The key of an item in timers: its time first, so that the order is that of time. */
+static char *timer_key(const struct item *it)
+{
+    return xasprintf("%016" PRIx64 " %s", (uint64_t)it->due_ms, it->key);
+}
+
+/* Lock held. due_ms 0 = not delayed. */
+static void set_due(struct loop *l, struct item *it, int64_t due_ms)
+{
+    if (it->due_ms) {
+        SCOPED_FREE char *old = timer_key(it);
+        omap_del(l->timers, old);
+    }
+    it->due_ms = due_ms;
+    if (due_ms) {
+        SCOPED_FREE char *key = timer_key(it);
+        omap_put(l->timers, key, it);
+    }
+}
+
+/* Lock held: the key is to be worked on now. */
+static void make_ready(struct loop *l, struct item *it)
+{
+    set_due(l, it, 0);
+    if (it->is_running) {
+        it->is_dirty = true;
+        return;
+    }
+    if (it->is_ready)
+        return;
+    it->is_ready = true;
+    it->next = NULL;
+    if (l->tail)
+        l->tail->next = it;
+    else
+        l->head = it;
+    l->tail = it;
+    l->ready++;
+    pthread_cond_signal(&l->changed);
+}
+
+void loop_add(struct loop *l, const char *key)
+{
+    pthread_mutex_lock(&l->lock);
+    if (!l->is_stopping)
+        make_ready(l, item_of(l, key));
+    pthread_mutex_unlock(&l->lock);
+}
+
+/* Lock held. */
+static void delay(struct loop *l, struct item *it, int64_t after_ms)
+{
+    int64_t due = clock_monotonic_ms(l->config.clock) + (after_ms > 0 ? after_ms : 0);
+    if (it->due_ms && it->due_ms <= due)
+        return;
+    set_due(l, it, due);
+    pthread_cond_signal(&l->changed); /* it may be the first one now */
+}
+
+void loop_add_after(struct loop *l, const char *key, int64_t after_ms)
+{
+    pthread_mutex_lock(&l->lock);
+    if (!l->is_stopping)
+        delay(l, item_of(l, key), after_ms);
+    pthread_mutex_unlock(&l->lock);
+}
+
+/* Lock held: drops a key that nothing is known about any more. */
+static void item_release(struct loop *l, struct item *it)
+{
+    if (it->is_ready || it->is_running || it->due_ms || it->failures)
+        return;
+    map_del(l->items, it->key);
+    item_drop(NULL, NULL, it);
+}
+
+void loop_forget(struct loop *l, const char *key)
+{
+    pthread_mutex_lock(&l->lock);
+    struct item *it = map_get(l->items, key);
+    if (it) {
+        set_due(l, it, 0);
+        it->failures = 0;
+        item_release(l, it);
+    }
+    pthread_mutex_unlock(&l->lock);
+}
+
+size_t loop_len(struct loop *l)
+{
+    pthread_mutex_lock(&l->lock);
+    size_t n = l->ready;
+    pthread_mutex_unlock(&l->lock);
+    return n;
+}
+
+static bool first_of(void *ctx, const char *key, void *value)
+{
+    (void)key;
+    *(struct item **)ctx = value;
+    return false;
+}
+
+/* Lock held: the delayed key whose time comes first, or NULL. */
+static struct item *next_due(const struct loop *l)
+{
+    struct item *it = NULL;
+    omap_each(l->timers, NULL, first_of, &it);
+    return it;
+}
+
+/* Lock held: moves what is due to the ready list. */
+static void collect_due(struct loop *l)
+{
+    int64_t now = clock_monotonic_ms(l->config.clock);
+    for (struct item *it; (it = next_due(l)) != NULL && it->due_ms <= now;)
+        make_ready(l, it);
+}
+
+/* Lock held. Sleeps until something is ready, something falls due, or the loop stops. */
+static void wait_for_work(struct loop *l)
+{
+    const struct item *first = next_due(l);
+    if (!first) {
+        pthread_cond_wait(&l->changed, &l->lock);
+        return;
+    }
+    int64_t left = first->due_ms - clock_monotonic_ms(l->config.clock);
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    left = left > 0 ? left : 0;
+    until.tv_sec += left / 1000;
+    until.tv_nsec += left % 1000 * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    pthread_cond_timedwait(&l->changed, &l->lock, &until);
+}
+
+/* Lock held. NULL when stopping. */
+static struct item *take(struct loop *l)
+{
+    for (;;) {
+        if (l->is_stopping)
+            return NULL;
+        collect_due(l);
+        struct item *it = l->head;
+        if (it) {
+            l->head = it->next;
+            if (!l->head)
+                l->tail = NULL;
+            l->ready--;
+            it->is_ready = false;
+            it->is_running = true;
+            return it;
+        }
+        wait_for_work(l);
+    }
+}
+
+/* Lock held: what the pass said. */
+static void settle(struct loop *l, struct item *it, int rc, const struct loop_result *result)
+{
+    it->is_running = false;
+    if (rc < 0) {
+        metric_add(&retries_metric, 1, (const char *[]){l->config.name});
+        delay(l, it, loop_backoff_ms(++it->failures));
+    } else {
+        it->failures = 0;
+        if (result->again_after_ms > 0)
+            delay(l, it, result->again_after_ms);
+    }
+    if (it->is_dirty) {
+        it->is_dirty = false;
+        make_ready(l, it);
+    }
+    item_release(l, it);
+}
+
+static void *worker(void *arg)
+{
+    struct loop *l = arg;
+    pthread_mutex_lock(&l->lock);
+    for (struct item *it; (it = take(l)) != NULL;) {
+        metric_set(&depth_metric, (double)l->ready, (const char *[]){l->config.name});
+        pthread_mutex_unlock(&l->lock);
+        struct loop_result result = {0};
+        int rc = l->config.work(l->config.ctx, it->key, &result);
+        pthread_mutex_lock(&l->lock);
+        settle(l, it, rc, &result);
+    }
+    pthread_mutex_unlock(&l->lock);
+    return NULL;
+}
+
+void loop_start(struct loop *l)
+{
+    l->is_stopping = false;
+    l->n_threads = l->config.workers;
+    l->threads = xcalloc((size_t)l->n_threads, sizeof *l->threads);
+    for (int i = 0; i < l->n_threads; i++)
+        pthread_create(&l->threads[i], NULL, worker, l);
+    log_info("reconcile queue started name=%s workers=%d", l->config.name, l->n_threads);
+}
+
+void loop_stop(struct loop *l)
+{
+    pthread_mutex_lock(&l->lock);
+    l->is_stopping = true;
+    pthread_cond_broadcast(&l->changed);
+    pthread_mutex_unlock(&l->lock);
+    for (int i = 0; i < l->n_threads; i++)
+        pthread_join(l->threads[i], NULL);
+    free(l->threads);
+    l->threads = NULL;
+    l->n_threads = 0;
+    pthread_mutex_lock(&l->lock);
+    loop_clear(l);
+    pthread_mutex_unlock(&l->lock);
+}

@@ -1,0 +1,583 @@
+#include "reconcile/sandbox_pass.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "apiserver/base/json.h"
+#include "apiserver/base/log.h"
+#include "apiserver/base/map.h"
+#include "apiserver/base/mem.h"
+#include "openapi/kinds.h"
+#include "reconcile/child.h"
+#include "reconcile/event.h"
+#include "reconcile/keys.h"
+#include "reconcile/sandbox.h"
+
+#define WRITE_TIMEOUT_MS 10000
+#define EXPIRED_AGAIN_MS 1    /* the second pass of an expiry follows at once */
+#define REPLACE_FIRST_MS 5000 /* podFailurePolicy Recreate: delay before the next Pod, doubling */
+#define REPLACE_MAX_MS (5 * 60000) /* to at most this */
+
+/* How often a Sandbox's Pod failed lately; lost at restart, which only means an earlier next try.
+ */
+struct replacement {
+    unsigned failures;
+    int64_t not_before_ms; /* monotonic */
+};
+
+struct sandbox_reconciler {
+    struct sandbox_reconciler_config config;
+    char instance[256]; /* host name, for events */
+    pthread_mutex_t lock;
+    struct map *replacements; /* key -> struct replacement */
+};
+
+/* The state of one pass. */
+struct pass {
+    struct sandbox_reconciler *r;
+    const char *key;
+    cJSON *sandbox; /* as read; edited where a later step must see an earlier one's decision */
+    char *pod_name; /* the annotation as it will be; NULL = absent */
+    struct buf errors;
+    bool has_errors, has_other_than_invalid;
+    bool is_cut_off; /* the cluster did not answer: nothing may be concluded */
+    cJSON *pod;      /* in hand */
+    struct sandbox_outcome outcome;
+    int64_t again_after_ms;
+};
+
+struct sandbox_reconciler *sandbox_reconciler_new(const struct sandbox_reconciler_config *config)
+{
+    struct sandbox_reconciler *r = xcalloc(1, sizeof *r);
+    r->config = *config;
+    if (gethostname(r->instance, sizeof r->instance - 1) < 0 || !*r->instance)
+        memcpy(r->instance, "unknown", sizeof "unknown");
+    pthread_mutex_init(&r->lock, NULL);
+    r->replacements = map_new();
+    return r;
+}
+
+static bool free_replacement(void *ctx, const char *key, void *value)
+{
+    (void)ctx;
+    (void)key;
+    free(value);
+    return true;
+}
+
+void sandbox_reconciler_free(struct sandbox_reconciler *r)
+{
+    if (!r)
+        return;
+    map_each(r->replacements, free_replacement, NULL);
+    map_free(r->replacements);
+    pthread_mutex_destroy(&r->lock);
+    free(r);
+}
+
+static void wish_again(struct pass *p, int64_t after_ms)
+{
+    if (after_ms > 0 && (!p->again_after_ms || after_ms < p->again_after_ms))
+        p->again_after_ms = after_ms;
+}
+
+/* ---- errors ---- */
+
+static void note_error(struct pass *p, const char *prefix, const char *text, bool is_invalid)
+{
+    buf_printf(&p->errors, "%s%s%s", p->has_errors ? "\n" : "", prefix, text);
+    p->has_errors = true;
+    if (!is_invalid)
+        p->has_other_than_invalid = true;
+}
+
+/* The cluster did not answer, or not certainly: status keeps its last truth. */
+static bool is_link_error(enum err_code code)
+{
+    return code == ERR_UNAVAILABLE || code == ERR_TIMEOUT || code == ERR_UNDETERMINED ||
+           code == ERR_CANCELLED || code == ERR_SERVER_TIMEOUT || code == ERR_TOO_MANY;
+}
+
+static void note_failure(struct pass *p, const char *prefix, bool is_create, struct err *err)
+{
+    if (is_link_error(err->code)) {
+        log_warn("cluster call failed sandbox=%s, trying again later: %s", p->key, err_text(err));
+        p->is_cut_off = true;
+    }
+    note_error(p, prefix, err_text(err), is_create && err->code == ERR_INVALID);
+}
+
+/* ---- events ---- */
+
+static void tell(struct pass *p, const struct event_text *text)
+{
+    const struct sandbox_reconciler_config *c = &p->r->config;
+    if (c->no_events)
+        return;
+    cJSON *event = event_make(p->sandbox, text, FIELD_MANAGER, p->r->instance,
+                              clock_unix_ms(c->clock), c->randomness);
+    c->cluster->v->emit(c->cluster, meta_namespace(p->sandbox), event);
+}
+
+static void tell_created(struct pass *p)
+{
+    SCOPED_FREE char *note = xasprintf("Created Pod \"%s\"", meta_name(p->sandbox));
+    tell(p, &(struct event_text){"Normal", "SandboxPodCreated", "PodCreation", note});
+}
+
+/* Once per cause: not when Ready says so already. */
+static void tell_create_failed(struct pass *p, const char *text)
+{
+    const cJSON *c;
+    cJSON_ArrayForEach(c, json_at(p->sandbox, "status.conditions"))
+    {
+        if (str_equal(json_str(c, "type"), "Ready") && strstr(json_str_or(c, "message", ""), text))
+            return;
+    }
+    tell(p, &(struct event_text){"Warning", "SandboxPodCreateFailed", "PodCreation", text});
+}
+
+/* ---- carrying out ---- */
+
+/* 0 with *ret the child as it is now (NULL after a delete), or a negative code with *err set. */
+static int carry_out(struct pass *p, enum child child, const struct step *s, cJSON **ret,
+                     struct err *err)
+{
+    struct cluster *c = p->r->config.cluster;
+    const char *ns = meta_namespace(p->sandbox);
+    *ret = NULL;
+    switch (s->verb) {
+    case STEP_CREATE:
+        return c->v->create(c, child, ns, s->body, ret, err);
+    case STEP_PATCH:
+        return c->v->patch(c, child, ns, meta_name(s->on), s->body, ret, err);
+    case STEP_UPDATE:
+        return c->v->update(c, child, ns, meta_name(s->on), s->body, ret, err);
+    case STEP_DELETE:
+        return c->v->del(c, child, ns, meta_name(s->on), meta_uid(s->on), err);
+    case STEP_REFUSE:
+        return err_set(err, ERR_CONFLICT, "%s", s->error);
+    case STEP_KEEP:
+        *ret = json_copy(s->on);
+        return 0;
+    }
+    return 0;
+}
+
+static int read_child(struct pass *p, enum child child, const char *name, bool live,
+                      const char *failure_prefix, cJSON **ret)
+{
+    struct cluster *c = p->r->config.cluster;
+    SCOPED(err_fini) struct err err = {0};
+    int rc = c->v->get(c, child, meta_namespace(p->sandbox), name, live, ret, &err);
+    if (rc < 0)
+        note_failure(p, failure_prefix, false, &err);
+    return rc;
+}
+
+/* ---- PersistentVolumeClaims ---- */
+
+/* A claim that the cache lacks is simply created; if that finds one there, it is read and judged in
+ * this same pass. */
+static int pvc_step(struct pass *p, const cJSON *template)
+{
+    SCOPED_FREE char *name = pvc_name(p->sandbox, template);
+    for (int live = 0;; live++) {
+        SCOPED(json_free_p) cJSON *existing = NULL, *after = NULL;
+        SCOPED(step_fini) struct step step = {0};
+        SCOPED(err_fini) struct err err = {0};
+        if (read_child(p, CHILD_PVC, name, live > 0, "failed to get PVC: ", &existing) < 0)
+            return -1;
+        sandbox_plan_pvc(p->sandbox, template, existing, &step);
+        int rc = carry_out(p, CHILD_PVC, &step, &after, &err);
+        if (rc == 0)
+            return 0;
+        if (rc == -ERR_ALREADY_EXISTS && !live)
+            continue;
+        note_failure(p, step.failure_prefix ? step.failure_prefix : "", step.verb == STEP_CREATE,
+                     &err);
+        return -1;
+    }
+}
+
+static void pvc_steps(struct pass *p)
+{
+    const cJSON *template;
+    cJSON_ArrayForEach(template, json_at(p->sandbox, "spec.volumeClaimTemplates"))
+    {
+        if (pvc_step(p, template) < 0)
+            return;
+    }
+}
+
+/* ---- Pod ---- */
+
+static void set_pod_name(struct pass *p, const char *name)
+{
+    free(p->pod_name);
+    p->pod_name = name ? xstrdup(name) : NULL;
+    cJSON *annotations = json_at(p->sandbox, "metadata.annotations");
+    if (name)
+        json_set_str(json_ensure_object(json_ensure_object(p->sandbox, "metadata"), "annotations"),
+                     ANNOTATION_POD_NAME, name);
+    else
+        json_remove(annotations, ANNOTATION_POD_NAME);
+}
+
+/* ms to wait before a replacement may be created; 0 = now. */
+static int64_t replacement_wait_ms(struct pass *p)
+{
+    pthread_mutex_lock(&p->r->lock);
+    const struct replacement *x = map_get(p->r->replacements, p->key);
+    int64_t wait = x ? x->not_before_ms - clock_monotonic_ms(p->r->config.clock) : 0;
+    pthread_mutex_unlock(&p->r->lock);
+    return wait > 0 ? wait : 0;
+}
+
+static void replacement_count(struct pass *p)
+{
+    pthread_mutex_lock(&p->r->lock);
+    struct replacement *x = map_get(p->r->replacements, p->key);
+    if (!x) {
+        x = xcalloc(1, sizeof *x);
+        map_put(p->r->replacements, p->key, x);
+    }
+    int64_t delay = REPLACE_FIRST_MS;
+    for (unsigned i = 0; i < x->failures && delay < REPLACE_MAX_MS; i++)
+        delay *= 2;
+    x->failures++;
+    x->not_before_ms =
+        clock_monotonic_ms(p->r->config.clock) + (delay < REPLACE_MAX_MS ? delay : REPLACE_MAX_MS);
+    pthread_mutex_unlock(&p->r->lock);
+}
+
+static void replacement_forget(struct sandbox_reconciler *r, const char *key)
+{
+    pthread_mutex_lock(&r->lock);
+    free(map_del(r->replacements, key));
+    pthread_mutex_unlock(&r->lock);
+}
+
+static int plan_pod(struct pass *p, bool live, cJSON **ret_labelled, cJSON **ret_named,
+                    struct pod_plan *ret)
+{
+    struct cluster *c = p->r->config.cluster;
+    char hash[NAME_HASH_SIZE];
+    tracking_hash(p->sandbox, hash);
+    *ret_labelled = c->v->list_pods(c, meta_namespace(p->sandbox), hash);
+    /* A missing Pod of the Sandbox's own name needs no question: creating it will tell. */
+    const char *name = sandbox_pod_name(p->sandbox);
+    live = live || sandbox_is_suspended(p->sandbox) || !str_equal(name, meta_name(p->sandbox));
+    if (read_child(p, CHILD_POD, name, live, "pod get failed: ", ret_named) < 0)
+        return -1;
+    sandbox_plan_pod(p->sandbox, &(struct pod_view){.labelled = *ret_labelled, .named = *ret_named},
+                     ret);
+    return 0;
+}
+
+/* What the outcome of the Pod step is when its call failed. */
+static void pod_step_failed(struct pass *p, const struct pod_plan *plan, struct err *err)
+{
+    bool is_create = plan->step.verb == STEP_CREATE;
+    note_failure(p, plan->step.failure_prefix ? plan->step.failure_prefix : "", is_create, err);
+    if (is_create)
+        tell_create_failed(p, err_text(err));
+    /* Only a failed delete leaves the Pod in hand. */
+    if (plan->step.verb == STEP_DELETE && !plan->is_replacing)
+        p->pod = json_copy(plan->step.on);
+    else
+        p->outcome.pod_failed = true;
+}
+
+static void pod_step_done(struct pass *p, const struct pod_plan *plan, cJSON **after)
+{
+    if (plan->name_change == POD_NAME_SET)
+        set_pod_name(p, plan->name);
+    if (plan->step.verb == STEP_CREATE)
+        tell_created(p);
+    if (plan->is_replacing) {
+        if (plan->step.verb == STEP_DELETE)
+            replacement_count(p);
+        return;
+    }
+    p->pod = plan->step.verb == STEP_DELETE ? json_copy(plan->step.on) : steal(after);
+    if (p->pod && str_equal(pod_phase(p->pod), "Running"))
+        replacement_forget(p->r, p->key);
+}
+
+static void pod_step(struct pass *p)
+{
+    for (int live = 0;; live++) {
+        SCOPED(json_free_p) cJSON *labelled = NULL, *named = NULL, *after = NULL;
+        SCOPED(pod_plan_fini) struct pod_plan plan = {0};
+        SCOPED(err_fini) struct err err = {0};
+        if (plan_pod(p, live > 0, &labelled, &named, &plan) < 0) {
+            p->outcome.pod_failed = true;
+            return;
+        }
+        if (plan.multiple) {
+            p->outcome.multiple_pods = plan.multiple;
+            return;
+        }
+        if (plan.name_change == POD_NAME_CLEAR)
+            set_pod_name(p, NULL);
+        int64_t wait_ms = plan.step.verb == STEP_CREATE ? replacement_wait_ms(p) : 0;
+        if (wait_ms) {
+            wish_again(p, wait_ms);
+            return;
+        }
+        int rc = carry_out(p, CHILD_POD, &plan.step, &after, &err);
+        if (rc == -ERR_ALREADY_EXISTS && plan.step.verb == STEP_CREATE && !live) {
+            set_pod_name(p, NULL); /* judge the one that has the Sandbox's own name */
+            continue;
+        }
+        if (rc < 0)
+            pod_step_failed(p, &plan, &err);
+        else
+            pod_step_done(p, &plan, &after);
+        return;
+    }
+}
+
+/* ---- Service ---- */
+
+static void service_step(struct pass *p)
+{
+    for (int live = 0;; live++) {
+        SCOPED(json_free_p) cJSON *existing = NULL, *after = NULL;
+        SCOPED(step_fini) struct step step = {0};
+        SCOPED(err_fini) struct err err = {0};
+        enum service_outcome outcome;
+        if (read_child(p, CHILD_SERVICE, meta_name(p->sandbox), live > 0,
+                       "service get failed: ", &existing) < 0)
+            return;
+        sandbox_plan_service(p->sandbox, existing, &step, &outcome);
+        int rc = carry_out(p, CHILD_SERVICE, &step, &after, &err);
+        if (rc == -ERR_ALREADY_EXISTS && step.verb == STEP_CREATE && !live)
+            continue;
+        if (rc == -ERR_NOT_FOUND && step.verb == STEP_DELETE)
+            rc = 0;
+        if (rc < 0)
+            note_failure(p, step.failure_prefix ? step.failure_prefix : "",
+                         step.verb == STEP_CREATE, &err);
+        else
+            p->outcome.service = outcome;
+        return;
+    }
+}
+
+/* ---- writing ---- */
+
+struct change {
+    const char *uid;
+    const cJSON *status;
+    const char *pod_name; /* NULL = absent */
+};
+
+static int apply_change(void *ctx, const cJSON *old, cJSON **ret, struct err *err)
+{
+    const struct change *change = ctx;
+    if (!str_equal(meta_uid(old), change->uid))
+        return err_set(err, ERR_NOT_FOUND, "the object was made anew meanwhile");
+    cJSON *new = json_copy(old);
+    json_set(new, "status", json_copy(change->status));
+    cJSON *meta = json_ensure_object(new, "metadata");
+    if (change->pod_name) {
+        json_set_str(json_ensure_object(meta, "annotations"), ANNOTATION_POD_NAME,
+                     change->pod_name);
+    } else {
+        cJSON *annotations = json_get(meta, "annotations");
+        json_remove(annotations, ANNOTATION_POD_NAME);
+        if (annotations && !annotations->child)
+            json_remove(meta, "annotations");
+    }
+    *ret = new;
+    return 0;
+}
+
+static bool fence(struct sandbox_reconciler *r, struct store_compare *ret,
+                  const struct store_compare **use)
+{
+    *use = NULL;
+    if (!r->config.fence)
+        return true;
+    *use = ret;
+    return r->config.fence(r->config.ctx, ret);
+}
+
+/* Status and annotation in one write; nothing when neither changes. Gone is success. */
+static int write_back(struct pass *p, const cJSON *status, const char *pod_name_before)
+{
+    const cJSON *before = json_get(p->sandbox, "status");
+    if (!sandbox_status_differs(before, status) && str_equal(pod_name_before, p->pod_name))
+        return 0;
+    struct store_compare compare;
+    const struct store_compare *use;
+    if (!fence(p->r, &compare, &use))
+        return -1;
+    struct change change = {.uid = meta_uid(p->sandbox), .status = status, .pod_name = p->pod_name};
+    SCOPED(object_unref_p) struct object *written = NULL;
+    SCOPED(err_fini) struct err err = {0};
+    int rc = registry_update(
+        p->r->config.registry,
+        &(struct update_request){.kind = &kind_sandbox,
+                                 .namespace_name = meta_namespace(p->sandbox),
+                                 .name = meta_name(p->sandbox),
+                                 .change = apply_change,
+                                 .ctx = &change},
+        &(struct write_options){.is_system = true,
+                                .field_manager = FIELD_MANAGER,
+                                .fence = use,
+                                .deadline_ms =
+                                    clock_monotonic_ms(p->r->config.clock) + WRITE_TIMEOUT_MS},
+        &written, &err);
+    if (rc == -ERR_NOT_FOUND)
+        return 0;
+    if (rc == -ERR_INVALID) {
+        /* A rule that came later than the object (63 characters with a service): nothing to gain by
+         * trying again. */
+        log_warn("status refused sandbox=%s: %s", p->key, err_text(&err));
+        return 0;
+    }
+    if (rc < 0) {
+        log_warn("status write failed sandbox=%s, trying again: %s", p->key, err_text(&err));
+        return -1;
+    }
+    struct event_text events[SANDBOX_EVENTS_MAX];
+    int n = sandbox_events(p->sandbox, before, status, events);
+    for (int i = 0; i < n; i++)
+        tell(p, &events[i]);
+    return 0;
+}
+
+/* ---- the two ways of a pass ---- */
+
+static int delete_itself(struct pass *p)
+{
+    struct store_compare compare;
+    const struct store_compare *use;
+    if (!fence(p->r, &compare, &use))
+        return -1;
+    SCOPED(object_unref_p) struct object *last = NULL;
+    SCOPED(err_fini) struct err err = {0};
+    bool is_deleted;
+    int rc = registry_delete(
+        p->r->config.registry, &kind_sandbox, meta_namespace(p->sandbox), meta_name(p->sandbox),
+        &(struct delete_options){.uid = meta_uid(p->sandbox),
+                                 .orphan_dependents = -1,
+                                 .fence = use,
+                                 .deadline_ms =
+                                     clock_monotonic_ms(p->r->config.clock) + WRITE_TIMEOUT_MS},
+        &last, &is_deleted, &err);
+    if (rc == 0 || rc == -ERR_NOT_FOUND)
+        return 0;
+    log_warn("deleting an expired sandbox failed sandbox=%s: %s", p->key, err_text(&err));
+    return -1;
+}
+
+static void tear_down(struct pass *p, enum child child, const char *name, const char *get_prefix,
+                      const char *delete_prefix)
+{
+    SCOPED(json_free_p) cJSON *existing = NULL, *after = NULL;
+    SCOPED(step_fini) struct step step = {0};
+    SCOPED(err_fini) struct err err = {0};
+    if (read_child(p, child, name, true, get_prefix, &existing) < 0)
+        return;
+    sandbox_plan_teardown(p->sandbox, existing, delete_prefix, &step);
+    int rc = carry_out(p, child, &step, &after, &err);
+    if (rc < 0 && rc != -ERR_NOT_FOUND)
+        note_failure(p, delete_prefix, false, &err);
+}
+
+static int expired_pass(struct pass *p)
+{
+    const struct clock *clock = p->r->config.clock;
+    SCOPED(json_free_p) cJSON *status = NULL;
+    if (!sandbox_shows_expired(p->sandbox)) {
+        status = sandbox_status_expired(p->sandbox, clock_unix_s(clock));
+        wish_again(p, EXPIRED_AGAIN_MS);
+        return write_back(p, status, p->pod_name);
+    }
+    tear_down(p, CHILD_POD, sandbox_pod_name(p->sandbox),
+              "failed to get pod: ", "failed to delete pod: ");
+    tear_down(p, CHILD_SERVICE, meta_name(p->sandbox),
+              "failed to get service: ", "failed to delete service: ");
+    if (sandbox_deletes_itself(p->sandbox))
+        return delete_itself(p);
+    if (p->has_errors) {
+        log_warn("expiry not complete sandbox=%s, trying again: %s", p->key, buf_cstr(&p->errors));
+        return -1;
+    }
+    status = sandbox_status_torn_down(p->sandbox, clock_unix_s(clock));
+    return write_back(p, status, p->pod_name);
+}
+
+static cJSON *conclude(struct pass *p)
+{
+    const struct sandbox_reconciler_config *c = &p->r->config;
+    p->outcome.pod = p->pod;
+    p->outcome.errors = p->has_errors ? buf_cstr(&p->errors) : NULL;
+    p->outcome.is_invalid = p->has_errors && !p->has_other_than_invalid;
+    return sandbox_status(p->sandbox, &p->outcome, c->cluster_domain, clock_unix_s(c->clock));
+}
+
+static int normal_pass(struct pass *p)
+{
+    const struct clock *clock = p->r->config.clock;
+    SCOPED_FREE char *pod_name_before = p->pod_name ? xstrdup(p->pod_name) : NULL;
+    pvc_steps(p);
+    pod_step(p);
+    if (!p->outcome.multiple_pods)
+        service_step(p);
+    if (p->is_cut_off)
+        return -1;
+    SCOPED(json_free_p) cJSON *status = conclude(p);
+    int64_t left = sandbox_time_left_ms(p->sandbox, clock_unix_ms(clock));
+    if (left > 0) {
+        wish_again(p, sandbox_expiry_requeue_ms(left));
+    } else {
+        json_set(p->sandbox, "status", steal(&status));
+        status = sandbox_status_expired(p->sandbox, clock_unix_s(clock));
+        wish_again(p, EXPIRED_AGAIN_MS);
+    }
+    if (write_back(p, status, pod_name_before) < 0)
+        return -1;
+    return p->has_other_than_invalid ? -1 : 0;
+}
+
+static void pass_fini(struct pass *p)
+{
+    json_free(p->sandbox);
+    json_free(p->pod);
+    free(p->pod_name);
+    buf_fini(&p->errors);
+}
+
+int sandbox_pass(void *ctx, const char *key, struct loop_result *ret)
+{
+    struct sandbox_reconciler *r = ctx;
+    const char *slash = strchr(key, '/');
+    SCOPED_FREE char *namespace_name = xstrndup(key, (size_t)(slash - key));
+    SCOPED(object_unref_p) struct object *object = NULL;
+    SCOPED(err_fini) struct err err = {0};
+    int64_t deadline = clock_monotonic_ms(r->config.clock) + WRITE_TIMEOUT_MS;
+    int rc = registry_get(r->config.registry, &kind_sandbox, namespace_name, slash + 1,
+                          (struct read_version){.match = READ_ANY}, deadline, &object, &err);
+    if (rc == -ERR_NOT_FOUND) {
+        replacement_forget(r, key);
+        return 0;
+    }
+    if (rc < 0)
+        return rc;
+    if (object->is_terminating)
+        return 0;
+    SCOPED(pass_fini) struct pass p = {.r = r, .key = key, .sandbox = object_tree(object)};
+    const char *pod_name = meta_annotation(p.sandbox, ANNOTATION_POD_NAME);
+    p.pod_name = pod_name ? xstrdup(pod_name) : NULL;
+    bool is_expired = sandbox_time_left_ms(p.sandbox, clock_unix_ms(r->config.clock)) <= 0;
+    rc = is_expired ? expired_pass(&p) : normal_pass(&p);
+    ret->again_after_ms = p.again_after_ms;
+    return rc;
+}
