@@ -8,7 +8,9 @@
 
 /* columnDefinitions as a JSON array: Name first, Age last when the kind declares no columns. */
 cJSON *columns_definitions(const struct kind *kind);
-/* The cells of one object as a JSON array; ages are rendered against now. Strings are made of any scalar; missing values are null. */
+/* The cells of one object as a JSON array; ages are rendered against now. Strings are made of any
+ * scalar; missing values are null. */
 cJSON *columns_cells(const struct kind *kind, const cJSON *object, int64_t now_unix_ms);
-/* The value at a JSONPath of the subset that columns use (.a.b, [0], [?(@.key=='value')]), borrowed from tree; NULL when absent. */
+/* The value at a JSONPath of the subset that columns use (.a.b, [0], [?(@.key=='value')]), borrowed
+ * from tree; NULL when absent. */
 const cJSON *columns_path(const cJSON *tree, const char *path);

@@ -3,22 +3,28 @@
 
 #include "openapi/shape.h"
 
-extern const struct kind kind_sandbox, kind_sandbox_template, kind_sandbox_claim, kind_sandbox_warm_pool;
+extern const struct kind kind_sandbox, kind_sandbox_template, kind_sandbox_claim,
+    kind_sandbox_warm_pool;
 extern const struct kind *const kinds_all[]; /* ended by NULL; in order of group, then plural */
 #define KINDS_MAX 8
 
-const struct kind *kind_find(const char *group, const char *version, const char *plural); /* NULL when unknown */
+const struct kind *kind_find(const char *group, const char *version,
+                             const char *plural); /* NULL when unknown */
 const struct kind *kind_find_by_kind(const char *group, const char *kind);
-size_t kind_index(const struct kind *k);          /* position in kinds_all */
-bool kind_group_served(const char *group);        /* any version */
+size_t kind_index(const struct kind *k);   /* position in kinds_all */
+bool kind_group_served(const char *group); /* any version */
 bool kind_group_version_served(const char *group, const char *version);
 
-extern const struct shape shape_pod_spec;  /* generated: kinds/podspec.gen.c */
-extern const struct shape shape_pvc_spec;  /* generated: kinds/pvcspec.gen.c */
-extern const struct shape shape_network_policy_ingress, shape_network_policy_egress; /* generated: kinds/netpol.gen.c */
-extern const struct shape shape_condition, shape_pod_template, shape_pod_metadata, shape_volume_claim_template; /* kinds/meta.c */
+extern const struct shape shape_pod_spec; /* generated: kinds/podspec.gen.c */
+extern const struct shape shape_pvc_spec; /* generated: kinds/pvcspec.gen.c */
+extern const struct shape shape_network_policy_ingress,
+    shape_network_policy_egress; /* generated: kinds/netpol.gen.c */
+extern const struct shape shape_condition, shape_pod_template, shape_pod_metadata,
+    shape_volume_claim_template; /* kinds/meta.c */
 
-const struct field *shape_field(const struct shape *s, const char *name); /* NULL when it has none of that name */
-/* Mistakes in the tables (names twice, missing texts, keys that do not exist, defaults that do not validate, unknown ref,
- * columns that lead nowhere): number found; each printed to the callback. For start-up and tests. */
+const struct field *shape_field(const struct shape *s,
+                                const char *name); /* NULL when it has none of that name */
+/* Mistakes in the tables (names twice, missing texts, keys that do not exist, defaults that do not
+ * validate, unknown ref, columns that lead nowhere): number found; each printed to the callback.
+ * For start-up and tests. */
 size_t kinds_check(void (*report)(void *ctx, const char *text), void *ctx);

@@ -1,6 +1,7 @@
-/* What a kind is, as data: fields, shapes, rules, columns, kinds. No functions here; the visitors over these tables are
- * the other files of this folder. Tables are static const and end with a row whose name is NULL. Adding a field touches
- * one row; adding a kind, one file in openapi/kinds and one line in kinds.c. */
+/* What a kind is, as data: fields, shapes, rules, columns, kinds. No functions here; the visitors
+ * over these tables are the other files of this folder. Tables are static const and end with a row
+ * whose name is NULL. Adding a field touches one row; adding a kind, one file in openapi/kinds and
+ * one line in kinds.c. */
 #pragma once
 
 #include <stdbool.h>
@@ -29,7 +30,12 @@ enum field_flags {
     FIELD_STATUS = 2, /* belongs to the status subresource */
 };
 
-enum list_type { LIST_ATOMIC, LIST_SET, LIST_MAP, LIST_UNDECLARED }; /* undeclared behaves as atomic and prints nothing */
+enum list_type {
+    LIST_ATOMIC,
+    LIST_SET,
+    LIST_MAP,
+    LIST_UNDECLARED
+}; /* undeclared behaves as atomic and prints nothing */
 
 struct shape;
 struct field {
@@ -38,32 +44,35 @@ struct field {
     unsigned flags; /* enum field_flags */
     const struct shape *of;
     enum field_type item;
-    const char *dflt;          /* JSON text, or NULL */
-    const char *const *oneof;  /* NULL-terminated, in the order in which errors print them; or NULL */
+    const char *dflt; /* JSON text, or NULL */
+    const char *const
+        *oneof; /* NULL-terminated, in the order in which errors print them; or NULL */
     bool has_min, has_max;
-    int64_t min, max;          /* inclusive; numbers */
-    int64_t min_length;        /* characters; 0 = no bound */
-    int64_t max_length;        /* characters; 0 = no bound */
+    int64_t min, max;             /* inclusive; numbers */
+    int64_t min_length;           /* characters; 0 = no bound */
+    int64_t max_length;           /* characters; 0 = no bound */
     int64_t min_items, max_items; /* lists; 0 = no bound */
-    const char *pattern;       /* RE2/ECMA text as published; strings */
-    enum list_type list;       /* F_LIST */
-    const char *const *keys;   /* LIST_MAP: NULL-terminated key names */
-    bool is_atomic;            /* F_OBJECT and F_MAP: x-kubernetes-map-type: atomic */
-    bool items_atomic;         /* F_LIST of objects: its items are atomic */
-    const char *doc;           /* our own words; every field has them */
+    const char *pattern;          /* RE2/ECMA text as published; strings */
+    enum list_type list;          /* F_LIST */
+    const char *const *keys;      /* LIST_MAP: NULL-terminated key names */
+    bool is_atomic;               /* F_OBJECT and F_MAP: x-kubernetes-map-type: atomic */
+    bool items_atomic;            /* F_LIST of objects: its items are atomic */
+    const char *doc;              /* our own words; every field has them */
 };
 
 /* A rule between fields: CEL text, published as x-kubernetes-validations. */
 struct rule {
-    const char *rule;    /* CEL, over self (and oldSelf: then it is a transition rule and only runs on updates) */
+    const char *rule; /* CEL, over self (and oldSelf: then it is a transition rule and only runs on
+                         updates) */
     const char *message; /* what the user reads */
     const char *reason;  /* cause reason, NULL = FieldValueInvalid */
     const char *field;   /* path below the shape that the cause names, NULL = the shape itself */
 };
 
 struct shape {
-    const char *name;           /* of the Go/OpenAPI type, like Container; for error texts and docs */
-    const char *ref;            /* component name when it is published as a definition of its own; NULL = inlined */
+    const char *name; /* of the Go/OpenAPI type, like Container; for error texts and docs */
+    const char
+        *ref; /* component name when it is published as a definition of its own; NULL = inlined */
     const char *doc;
     const struct field *fields; /* ended by an empty row */
     const struct rule *rules;   /* ended by an empty row; or NULL */

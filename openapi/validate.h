@@ -1,5 +1,6 @@
-/* Checks a tree against its table and reports every failure with its field path, in the words of kube-apiserver's CRD
- * validation (kubernetes-api.md 13.6). Pure; any thread. Rules written in CEL are admission's. */
+/* Checks a tree against its table and reports every failure with its field path, in the words of
+ * kube-apiserver's CRD validation (kubernetes-api.md 13.6). Pure; any thread. Rules written in CEL
+ * are admission's. */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -8,13 +9,15 @@
 #include "openapi/shape.h"
 
 struct validate_opts {
-    /* The stored object on update, NULL on create: errors below a value unchanged from it are dropped (ratcheting). */
+    /* The stored object on update, NULL on create: errors below a value unchanged from it are
+     * dropped (ratcheting). */
     const cJSON *old;
     /* Check only the status member, with paths and texts as the status subresource gives them. */
     bool only_status;
 };
-/* Adds one cause per failure to causes (err_cause) and leaves message and code otherwise alone. Returns 0 when there was none,
- * else -ERR_INVALID. *ret_structural (may be NULL) tells whether any Required, NotSupported, TooLong, TooMany or TypeInvalid was
- * among them, in which case rules are not evaluated. metadata is not looked at. */
-int validate_tree(const cJSON *tree, const struct shape *shape, const struct validate_opts *opts, struct err *causes,
-                  bool *ret_structural);
+/* Adds one cause per failure to causes (err_cause) and leaves message and code otherwise alone.
+ * Returns 0 when there was none, else -ERR_INVALID. *ret_structural (may be NULL) tells whether any
+ * Required, NotSupported, TooLong, TooMany or TypeInvalid was among them, in which case rules are
+ * not evaluated. metadata is not looked at. */
+int validate_tree(const cJSON *tree, const struct shape *shape, const struct validate_opts *opts,
+                  struct err *causes, bool *ret_structural);

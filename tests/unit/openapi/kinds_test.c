@@ -1,0 +1,56 @@
+/* The tables themselves: no mistakes, and the look-ups. */
+#include "openapi/kinds.h"
+
+#include "openapi/kinds/apimachinery.h"
+#include "tests/lib/suite.h"
+
+static void print_mistake(void *ctx, const char *text)
+{
+    (void)ctx;
+    ck_abort_msg("%s", text);
+}
+
+START_TEST(test_tables_have_no_mistakes)
+{
+    ck_assert_uint_eq(kinds_check(print_mistake, NULL), 0);
+}
+END_TEST
+
+START_TEST(test_kind_find)
+{
+    ck_assert_ptr_eq(kind_find("agents.x-k8s.io", "v1beta1", "sandboxes"), &kind_sandbox);
+    ck_assert_ptr_eq(kind_find("extensions.agents.x-k8s.io", "v1beta1", "sandboxwarmpools"), &kind_sandbox_warm_pool);
+    ck_assert_ptr_null(kind_find("agents.x-k8s.io", "v1alpha1", "sandboxes"));
+    ck_assert_ptr_null(kind_find("agents.x-k8s.io", "v1beta1", "sandboxclaims"));
+    ck_assert_ptr_eq(kind_find_by_kind("extensions.agents.x-k8s.io", "SandboxClaim"), &kind_sandbox_claim);
+    ck_assert_ptr_null(kind_find_by_kind("agents.x-k8s.io", "SandboxClaim"));
+    ck_assert(kind_group_served("agents.x-k8s.io"));
+    ck_assert(!kind_group_served("x-k8s.io"));
+    ck_assert(kind_group_version_served("extensions.agents.x-k8s.io", "v1beta1"));
+    ck_assert(!kind_group_version_served("extensions.agents.x-k8s.io", "v1"));
+}
+END_TEST
+
+START_TEST(test_kind_index)
+{
+    size_t n = 0;
+    for (; kinds_all[n]; n++)
+        ck_assert_uint_eq(kind_index(kinds_all[n]), n);
+    ck_assert_uint_eq(n, 4);
+    ck_assert_uint_le(n, KINDS_MAX);
+}
+END_TEST
+
+START_TEST(test_shape_field)
+{
+    ck_assert_ptr_nonnull(shape_field(&shape_pod_spec, "containers"));
+    ck_assert_ptr_null(shape_field(&shape_pod_spec, "container"));
+    ck_assert_ptr_null(shape_field(NULL, "x"));
+    ck_assert_ptr_null(shape_field(shapes_shared[4], "x")); /* a shape without fields */
+}
+END_TEST
+
+SUITE(kinds)
+{
+    TESTS("kinds", test_tables_have_no_mistakes, test_kind_find, test_kind_index, test_shape_field);
+}
