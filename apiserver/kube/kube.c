@@ -1,0 +1,254 @@
+/* One request to the cluster's API server at a time and thread: who we are, the URL, and the way
+ * from its answer to our error. Tokens in files change while we run; they are looked at before
+ * every request. */
+#include "apiserver/kube/kube.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <sys/stat.h>
+
+#include "apiserver/base/clock.h"
+#include "apiserver/base/json.h"
+#include "apiserver/base/log.h"
+#include "apiserver/base/mem.h"
+#include "apiserver/kube/client.h"
+#include "apiserver/kube/config.h"
+
+#define POD_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
+#define TIMEOUT_DEFAULT_MS 10000
+#define TOKEN_MAX_BYTES ((size_t)64 << 10)
+#define TOKEN_MAX_AGE_MS 60000 /* then the file is read again even if it looks the same */
+#define USER_AGENT "sandbox-apiserver"
+
+struct kube {
+    struct fetch *fetch;       /* borrowed */
+    struct kube_config config; /* constant */
+    pthread_mutex_t lock;      /* guards what follows */
+    char *token;               /* from the file; NULL = never read */
+    struct timespec token_mtime;
+    int64_t token_read_ms; /* monotonic */
+};
+
+int kube_new(const char *kubeconfig_path, struct fetch *fetch, struct kube **ret, struct err *err)
+{
+    SCOPED(kube_config_fini) struct kube_config config = {0};
+    int code = kubeconfig_path != NULL ? kube_config_load_file(kubeconfig_path, &config, err)
+                                       : kube_config_load_pod(POD_DIR, &config, err);
+    if (code < 0)
+        return code;
+    struct kube *k = xcalloc(1, sizeof *k);
+    k->fetch = fetch;
+    k->config = steal(&config);
+    pthread_mutex_init(&k->lock, NULL);
+    *ret = k;
+    return 0;
+}
+
+void kube_free(struct kube *k)
+{
+    if (k == NULL)
+        return;
+    kube_config_fini(&k->config);
+    free(k->token);
+    pthread_mutex_destroy(&k->lock);
+    free(k);
+}
+
+/* ---- the token ---- */
+
+static bool is_same_time(struct timespec a, struct timespec b)
+{
+    return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+/* Lock held. A file that cannot be read now, or is empty while it is replaced, leaves the token as
+ * it was. */
+static void read_token(struct kube *k)
+{
+    SCOPED(buf_fini) struct buf text = {0};
+    SCOPED(err_fini) struct err err = {0};
+    if (kube_read_file(k->config.token_file, TOKEN_MAX_BYTES, &text, &err) < 0) {
+        log_warn("token not read error=\"%s\", keeping the one before", err_text(&err));
+        return;
+    }
+    const char *s = buf_cstr(&text);
+    s += strspn(s, " \t\r\n");
+    size_t n = strcspn(s, " \t\r\n");
+    if (n == 0)
+        return;
+    free(k->token);
+    k->token = xstrndup(s, n);
+}
+
+/* Lock held. */
+static void refresh_token(struct kube *k)
+{
+    int64_t now_ms = clock_monotonic_ms(&clock_system);
+    struct stat st = {0};
+    bool exists = stat(k->config.token_file, &st) == 0;
+    bool is_fresh = k->token_read_ms != 0 && now_ms - k->token_read_ms < TOKEN_MAX_AGE_MS;
+    if (is_fresh && (!exists || is_same_time(st.st_mtim, k->token_mtime)))
+        return;
+    k->token_read_ms = now_ms;
+    k->token_mtime = st.st_mtim;
+    read_token(k);
+}
+
+static void add_token(struct kube *k, struct pairs *headers)
+{
+    pthread_mutex_lock(&k->lock);
+    if (k->config.token_file != NULL)
+        refresh_token(k);
+    const char *token = k->token != NULL ? k->token : k->config.token;
+    if (token != NULL) {
+        SCOPED_FREE char *value = xasprintf("Bearer %s", token);
+        pairs_add(headers, "Authorization", value);
+    }
+    pthread_mutex_unlock(&k->lock);
+}
+
+void kube_distrust_token(struct kube *k)
+{
+    pthread_mutex_lock(&k->lock);
+    k->token_read_ms = 0;
+    pthread_mutex_unlock(&k->lock);
+}
+
+/* ---- answers ---- */
+
+static void take_causes(const cJSON *details, struct err *err)
+{
+    const cJSON *cause;
+    cJSON_ArrayForEach(cause, json_get(details, "causes"))
+    {
+        err_cause(err, json_str_or(cause, "reason", ""), json_str(cause, "field"), "%s",
+                  json_str_or(cause, "message", ""));
+    }
+}
+
+int kube_status_err(int http_status, const cJSON *status, struct err *err)
+{
+    int64_t code = json_i64_or(status, "code", 0);
+    if (code < 400 || code > 599)
+        code = http_status;
+    enum err_code ours = err_from_status((int)code, json_str_or(status, "reason", ""));
+    const char *message = json_str_or(status, "message", "");
+    err_set(err, ours, "%s", message[0] != '\0' ? message : "the cluster gave no message");
+    const cJSON *details = json_get(status, "details");
+    if (err == NULL || details == NULL)
+        return -(int)ours;
+    take_causes(details, err);
+    err_details(err, json_str(details, "group"), json_str(details, "kind"),
+                json_str(details, "name"), json_str(details, "uid"));
+    int64_t retry_after_s = json_i64_or(details, "retryAfterSeconds", 0);
+    err->retry_after_s = retry_after_s < 0 || retry_after_s > 3600 ? 0 : (int)retry_after_s;
+    const char *token = json_str(status, "metadata.continue");
+    if (token != NULL && token[0] != '\0' && err->continue_token == NULL)
+        err->continue_token = xstrdup(token);
+    return -(int)err->code;
+}
+
+int kube_answer_err(int http_status, const char *path, const char *body, size_t n, struct err *err)
+{
+    static const struct json_opts lenient = {.flags =
+                                                 JSON_REPLACE_BAD_UTF8 | JSON_KEEP_LAST_DUPLICATE};
+    SCOPED(json_free_p) cJSON *tree = NULL;
+    if (json_parse(body, n, &lenient, &tree, NULL) == 0 &&
+        str_equal(json_str(tree, "kind"), "Status"))
+        return kube_status_err(http_status, tree, err);
+    return err_set(err, err_from_status(http_status, ""), "%.*s: the cluster answered %d",
+                   (int)strcspn(path, "?"), path, http_status);
+}
+
+/* Seconds from the header, for answers whose Status has none. */
+static void take_retry_after(const struct pairs *headers, struct err *err)
+{
+    const char *text = pairs_get_ci(headers, "Retry-After");
+    int64_t s;
+    if (err != NULL && err->retry_after_s == 0 && text != NULL && str_to_i64(text, &s) == 0 &&
+        s > 0 && s <= 3600)
+        err->retry_after_s = (int)s;
+}
+
+static int take_answer(const char *path, const struct fetch_response *res, cJSON **ret,
+                       struct err *err)
+{
+    if (res->status < 200 || res->status > 299) {
+        int code = kube_answer_err(res->status, path, buf_cstr(&res->body), res->body.len, err);
+        take_retry_after(&res->headers, err);
+        return code;
+    }
+    cJSON *tree = NULL;
+    if (ret == NULL)
+        return 0;
+    if (json_parse(buf_cstr(&res->body), res->body.len, NULL, &tree, err) < 0)
+        return err_set(err, ERR_UNKNOWN, "%.*s: the cluster's answer is no JSON",
+                       (int)strcspn(path, "?"), path);
+    *ret = tree;
+    return 0;
+}
+
+/* ---- requests ---- */
+
+static struct fetch_tls tls_of(const struct kube *k)
+{
+    return (struct fetch_tls){.ca_file = k->config.ca_file,
+                              .cert_file = k->config.cert_file,
+                              .key_file = k->config.key_file,
+                              .insecure = k->config.insecure};
+}
+
+static void add_common_headers(struct kube *k, struct pairs *headers)
+{
+    pairs_add(headers, "Accept", "application/json");
+    pairs_add(headers, "User-Agent", USER_AGENT);
+    add_token(k, headers);
+}
+
+int kube_do(struct kube *k, const struct kube_call *call, cJSON **ret, struct err *err)
+{
+    assert(call->path[0] == '/');
+    SCOPED(pairs_fini) struct pairs headers = {0};
+    SCOPED(buf_fini) struct buf body = {0};
+    SCOPED(fetch_response_fini) struct fetch_response res = {0};
+    SCOPED_FREE char *url = xasprintf("%s%s", k->config.server, call->path);
+    struct fetch_tls tls = tls_of(k);
+    add_common_headers(k, &headers);
+    if (call->body != NULL) {
+        json_print(call->body, &body);
+        pairs_add(&headers, "Content-Type",
+                  call->content_type != NULL ? call->content_type : "application/json");
+    }
+    if (buf_failed(&body))
+        return err_set(err, ERR_TOO_LARGE, "%s: the request is too large", call->path);
+    struct fetch_request req = {.method = call->method,
+                                .url = url,
+                                .headers = &headers,
+                                .body = body.data,
+                                .body_len = body.len,
+                                .tls = &tls,
+                                .timeout_ms =
+                                    call->timeout_ms > 0 ? call->timeout_ms : TIMEOUT_DEFAULT_MS};
+    int code = fetch_do(k->fetch, &req, &res, err);
+    if (code < 0)
+        return code;
+    if (res.status == 401)
+        kube_distrust_token(k);
+    return take_answer(call->path, &res, ret, err);
+}
+
+struct fetch_stream *kube_open(struct kube *k, const char *path, int64_t timeout_ms,
+                               int64_t idle_timeout_ms, const struct fetch_stream_ops *ops,
+                               void *ctx)
+{
+    SCOPED(pairs_fini) struct pairs headers = {0};
+    SCOPED_FREE char *url = xasprintf("%s%s", k->config.server, path);
+    struct fetch_tls tls = tls_of(k);
+    add_common_headers(k, &headers);
+    struct fetch_request req = {.url = url,
+                                .headers = &headers,
+                                .tls = &tls,
+                                .timeout_ms = timeout_ms,
+                                .idle_timeout_ms = idle_timeout_ms};
+    return fetch_open(k->fetch, &req, ops, ctx);
+}
