@@ -377,6 +377,7 @@ static const struct text_row texts[] = {
     {"required revision has been compacted", ERR_EXPIRED},
     {"required revision is a future revision", ERR_EXPIRED},
     {"request is too large", ERR_TOO_LARGE},
+    {"message larger than max", ERR_TOO_LARGE}, /* gRPC's own ceiling, for requests and answers */
     {"database space exceeded", ERR_TOO_MANY},
     {"requested lease not found", ERR_NOT_FOUND},
     /* These are told before anything is proposed, so that a write has not happened. */
