@@ -1,5 +1,6 @@
-/* Arena: a chain of chunks that are handed out from the front and freed together. An allocation that does not fit gets
- * a new chunk; one too large for a chunk gets its own behind the newest, so that the rest of the newest stays in use. */
+/* Arena: a chain of chunks that are handed out from the front and freed together. An allocation
+ * that does not fit gets a new chunk; one too large for a chunk gets its own behind the newest, so
+ * that the rest of the newest stays in use. */
 #include "apiserver/base/arena.h"
 
 #include <stdarg.h>

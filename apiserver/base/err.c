@@ -1,5 +1,5 @@
-/* The error value. Whoever passes NULL still gets the code back: it is also remembered for the thread, so that
- * err_wrap(NULL, ...) right after a failure returns the code of that failure. */
+/* The error value. Whoever passes NULL still gets the code back: it is also remembered for the
+ * thread, so that err_wrap(NULL, ...) right after a failure returns the code of that failure. */
 #include "apiserver/base/err.h"
 
 #include <stdint.h>
@@ -8,7 +8,8 @@
 
 #include "apiserver/base/mem.h"
 
-#define TEXT_MAX ((size_t)64 << 10)       /* bytes of a message, of a cause's message, of a field path */
+#define TEXT_MAX ((size_t)64 << 10) /* bytes of a message, of a cause's message, of a field path   \
+                                     */
 #define CAUSES_BYTES_MAX ((size_t)4 << 20) /* of all causes together */
 
 static _Thread_local enum err_code last_code;
@@ -20,7 +21,7 @@ struct row {
 };
 static const struct row rows[ERR_CODES] = {
     [ERR_NONE] = {.status = 200, .name = "ERR_NONE", .reason = ""},
-#define ERR_ROW(code, http_status, text, retry)                                                                        \
+#define ERR_ROW(code, http_status, text, retry)                                                    \
     [code] = {.status = (http_status), .name = #code, .reason = (text), .may_retry = (retry)},
 #include "apiserver/base/err_codes.h"
 #undef ERR_ROW

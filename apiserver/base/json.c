@@ -1,5 +1,5 @@
-/* JSON trees: building, access, ordering, equality and copies. Reading is in json_parse.c, printing in json_print.c.
- * Nothing here recurses, so a tree may be as deep as it likes. */
+/* JSON trees: building, access, ordering, equality and copies. Reading is in json_parse.c, printing
+ * in json_print.c. Nothing here recurses, so a tree may be as deep as it likes. */
 #include "apiserver/base/json.h"
 
 #include <assert.h>
@@ -32,7 +32,9 @@ void json_free_p(cJSON **tree)
     *tree = NULL;
 }
 
-/* ---- access -------------------------------------------------------------------------------------------------------- */
+/* ---- access
+ * --------------------------------------------------------------------------------------------------------
+ */
 
 static cJSON *get(const cJSON *tree, const char *name, size_t n)
 {
@@ -100,9 +102,12 @@ size_t json_len(const cJSON *node)
     return n;
 }
 
-/* ---- numbers ------------------------------------------------------------------------------------------------------- */
+/* ---- numbers
+ * -------------------------------------------------------------------------------------------------------
+ */
 
-/* A decimal text taken apart: 0.d1 d2 d3... times ten to the exponent, d1 and the last digit not zero. */
+/* A decimal text taken apart: 0.d1 d2 d3... times ten to the exponent, d1 and the last digit not
+ * zero. */
 struct decimal {
     bool negative;
     const char *first, *end; /* digits, perhaps a point among them; empty for zero */
@@ -200,7 +205,9 @@ bool json_node_is_int(const cJSON *node)
     return cJSON_IsNumber(node) && !strpbrk(json_node_number(node, space), ".eEn");
 }
 
-/* ---- building ------------------------------------------------------------------------------------------------------ */
+/* ---- building
+ * ------------------------------------------------------------------------------------------------------
+ */
 
 cJSON *json_object(void)
 {
@@ -323,7 +330,8 @@ cJSON *json_detach(cJSON *object, const char *name)
 
 void json_remove_node(cJSON *parent, cJSON *node)
 {
-    json_free(cJSON_DetachItemViaPointer(parent, node));
+    unlink_node(parent, node);
+    json_free(node);
 }
 
 void json_remove(cJSON *object, const char *name)
@@ -341,7 +349,8 @@ cJSON *json_ensure_object(cJSON *object, const char *name)
     return node;
 }
 
-/* ---- order, equality, copies --------------------------------------------------------------------------------------- */
+/* ---- order, equality, copies
+ * --------------------------------------------------------------------------------------- */
 
 static int compare_names(const void *a, const void *b)
 {

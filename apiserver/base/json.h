@@ -16,7 +16,7 @@
 #include "apiserver/base/err.h"
 
 #define JSON_DEPTH_MAX 10000 /* as Go's encoding/json */
-#define JSON_NODES_MAX 8000000 /* values in one text, about 100 bytes each; more is ERR_TOO_LARGE */
+#define JSON_NODES_MAX 4000000 /* values in one text, about 100 bytes each; more is ERR_TOO_LARGE */
 
 enum json_flags {
     JSON_STRICT = 0,
@@ -31,6 +31,7 @@ struct json_opts {
     unsigned max_depth;   /* 0 = JSON_DEPTH_MAX */
     /* Paths of repeated keys, like spec.a or spec.list[0].b (at most 100 are reported); may be NULL. */
     struct pairs *duplicates; /* name = path */
+    unsigned max_nodes;       /* values in the text; 0 = JSON_NODES_MAX */
 };
 
 /* Parse exactly p[0..n). opts may be NULL (strict). ret is owned by the caller: json_free.

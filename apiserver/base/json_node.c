@@ -11,7 +11,8 @@
 /* Objects with at most this many members are searched linearly. */
 #define KEYS_LINEAR 16
 
-/* cJSON allocates as we do, before any thread exists, so that its functions cannot fail for memory. */
+/* cJSON allocates as we do, before any thread exists, so that its functions cannot fail for memory.
+ */
 static void __attribute__((constructor)) hook_cjson(void)
 {
     cJSON_InitHooks(&(cJSON_Hooks){.malloc_fn = xmalloc, .free_fn = free});
@@ -143,7 +144,8 @@ const char *json_node_number(const cJSON *node, char space[JSON_NUMBER_SIZE])
     return space;
 }
 
-/* ---- keys: open addressing, keyed with SipHash-1-3 so that a client cannot choose colliding names --------------- */
+/* ---- keys: open addressing, keyed with SipHash-1-3 so that a client cannot choose colliding names
+ * --------------- */
 
 struct json_key {
     uint64_t hash;
@@ -156,7 +158,8 @@ static pthread_once_t secret_once = PTHREAD_ONCE_INIT;
 static void make_secret(void)
 {
     if (getrandom(secret, sizeof secret, GRND_NONBLOCK) != (ssize_t)sizeof secret)
-        secret[0] = (uint64_t)getpid() * 0x9e3779b97f4a7c15u; /* too early after boot: better than none */
+        secret[0] =
+            (uint64_t)getpid() * 0x9e3779b97f4a7c15u; /* too early after boot: better than none */
 }
 
 static uint64_t rotl(uint64_t x, int bits)

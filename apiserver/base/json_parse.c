@@ -1,15 +1,24 @@
-/* The JSON reader: one pass, no recursion, a state for what may come next and a stack of open containers. Its syntax errors
- * are those of Go's encoding/json, letter by letter, because clients compare them; the end of the text counts as a blank,
- * as it does there. A number out of range or a repeated key is reported only when the syntax is right to the end. */
+/* The JSON reader: one pass, no recursion, a state for what may come next and a stack of open
+ * containers. Its syntax errors are those of Go's encoding/json, letter by letter, because clients
+ * compare them; the end of the text counts as a blank, as it does there. A number out of range or a
+ * repeated key is reported only when the syntax is right to the end. */
 #include <stdio.h>
 
 #include "apiserver/base/json_node.h"
 #include "apiserver/base/mem.h"
 
-#define DUPLICATES_MAX 100              /* Source: sigs.k8s.io/json */
-#define PATH_MAX_BYTES ((size_t)8 << 10) /* a longer path of a repeated key is cut between two steps */
+#define DUPLICATES_MAX 100 /* Source: sigs.k8s.io/json */
+#define PATH_MAX_BYTES                                                                             \
+    ((size_t)8 << 10) /* a longer path of a repeated key is cut between two steps */
 
-enum expect { EXPECT_VALUE, EXPECT_VALUE_OR_END, EXPECT_KEY, EXPECT_KEY_OR_END, EXPECT_MORE, EXPECT_NOTHING };
+enum expect {
+    EXPECT_VALUE,
+    EXPECT_VALUE_OR_END,
+    EXPECT_KEY,
+    EXPECT_KEY_OR_END,
+    EXPECT_MORE,
+    EXPECT_NOTHING
+};
 
 struct frame {
     cJSON *node;
@@ -83,7 +92,9 @@ static bool skip_blanks(struct parser *p)
     return p->at < p->end;
 }
 
-/* ---- strings ------------------------------------------------------------------------------------------------------- */
+/* ---- strings
+ * -------------------------------------------------------------------------------------------------------
+ */
 
 /* Moves over bytes that stand for themselves. */
 static void skip_plain(struct parser *p)
@@ -225,7 +236,9 @@ static bool read_string(struct parser *p, char **ret)
     return true;
 }
 
-/* ---- nodes --------------------------------------------------------------------------------------------------------- */
+/* ---- nodes
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 static bool count_node(struct parser *p)
 {
@@ -301,7 +314,9 @@ static bool start_member(struct parser *p, char *take_key)
     return true;
 }
 
-/* ---- values -------------------------------------------------------------------------------------------------------- */
+/* ---- values
+ * --------------------------------------------------------------------------------------------------------
+ */
 
 static void after_value(struct parser *p)
 {
@@ -513,14 +528,16 @@ int json_parse(const char *p, size_t n, const struct json_opts *opts, cJSON **re
         opts = &strict;
     if (!p || n == 0)
         p = "", n = 0;
-    SCOPED(parser_fini) struct parser parser = {
+    SCOPED(parser_fini)
+    struct parser parser = {
         .start = p,
         .at = p,
         .end = p + n,
         .flags = opts->flags,
-        .max_depth = opts->max_depth && opts->max_depth < JSON_DEPTH_MAX ? opts->max_depth
-                                                                           : JSON_DEPTH_MAX,
-        .nodes_left = JSON_NODES_MAX,
+        .max_depth =
+            opts->max_depth && opts->max_depth < JSON_DEPTH_MAX ? opts->max_depth : JSON_DEPTH_MAX,
+        .nodes_left =
+            opts->max_nodes && opts->max_nodes < JSON_NODES_MAX ? opts->max_nodes : JSON_NODES_MAX,
         .duplicates = opts->duplicates,
         .scratch = {.max = SIZE_MAX / 2}, /* bounded by the text */
         .err = &own,

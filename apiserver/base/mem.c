@@ -1,4 +1,5 @@
-/* Memory that cannot fail. On exhaustion the process ends with one line on stderr, written without allocating. */
+/* Memory that cannot fail. On exhaustion the process ends with one line on stderr, written without
+ * allocating. */
 #include "apiserver/base/mem.h"
 
 #include <stdarg.h>

@@ -77,7 +77,8 @@ int str_to_bool(const char *s, bool *ret)
     return -1;
 }
 
-/* Number of bytes of the sequence that starts with lead, and its smallest code point; 0 for no lead byte. */
+/* Number of bytes of the sequence that starts with lead, and its smallest code point; 0 for no lead
+ * byte. */
 static size_t utf8_lead(unsigned char lead, uint32_t *bits, uint32_t *least)
 {
     if (lead < 0x80) {

@@ -1,7 +1,8 @@
-/* The YAML reader: libyaml's events into JSON nodes, with a stack of open containers as in json_parse.c. A text that is
- * JSON is read as such, which is much faster; libyaml sees everything else. Every anchored value is copied aside when it is
- * complete and copied again for each alias; both are charged to one allowance, so that a short text cannot grow large.
- * Error texts and line numbers are those of Go's YAML decoder, which is a port of libyaml. */
+/* The YAML reader: libyaml's events into JSON nodes, with a stack of open containers as in
+ * json_parse.c. A text that is JSON is read as such, which is much faster; libyaml sees everything
+ * else. Every anchored value is copied aside when it is complete and copied again for each alias;
+ * both are charged to one allowance, so that a short text cannot grow large. Error texts and line
+ * numbers are those of Go's YAML decoder, which is a port of libyaml. */
 #include "apiserver/base/yaml.h"
 
 #include <stdio.h>
@@ -11,19 +12,19 @@
 #include "apiserver/base/mem.h"
 #include "apiserver/base/yaml_scalar.h"
 
-#define NODES_MAX ((size_t)1000000)    /* values of one text, copies for aliases included */
-#define BYTES_MAX ((size_t)64 << 20)   /* of strings, copies included */
+#define NODES_MAX ((size_t)1000000)  /* values of one text, copies for aliases included */
+#define BYTES_MAX ((size_t)64 << 20) /* of strings, copies included */
 #define DUPLICATES_MAX 100
 #define TAG_PREFIX "tag:yaml.org,2002:"
 
 struct frame {
     cJSON *node;
-    struct json_keys keys;    /* of a map */
-    cJSON *member;            /* the member whose value comes next; NULL when a key does */
-    bool is_repeated;         /* it had a value already */
-    bool is_quoted;           /* its key is a string, not a number or such */
-    size_t value_line;        /* where the value starts, from 1 */
-    int anchor;               /* index into anchors, -1 = none */
+    struct json_keys keys; /* of a map */
+    cJSON *member;         /* the member whose value comes next; NULL when a key does */
+    bool is_repeated;      /* it had a value already */
+    bool is_quoted;        /* its key is a string, not a number or such */
+    size_t value_line;     /* where the value starts, from 1 */
+    int anchor;            /* index into anchors, -1 = none */
 };
 
 struct anchor {
@@ -72,12 +73,14 @@ static bool fail_syntax(struct reader *r)
     return false;
 }
 
-/* ---- the allowance and anchors ------------------------------------------------------------------------------------- */
+/* ---- the allowance and anchors
+ * ------------------------------------------------------------------------------------- */
 
 static bool charge(struct reader *r, const yaml_event_t *event, size_t nodes, size_t bytes)
 {
     if (nodes > r->nodes_left || bytes > r->bytes_left) {
-        err_set(r->err, ERR_TOO_LARGE, "yaml: line %zu: document contains too many values or excessive aliasing",
+        err_set(r->err, ERR_TOO_LARGE,
+                "yaml: line %zu: document contains too many values or excessive aliasing",
                 line_of(event));
         return false;
     }
@@ -176,7 +179,9 @@ static void forget_anchors(struct reader *r)
     r->anchor_names = json_object();
 }
 
-/* ---- scalars ------------------------------------------------------------------------------------------------------- */
+/* ---- scalars
+ * -------------------------------------------------------------------------------------------------------
+ */
 
 /* The short name of a tag: !!str for tag:yaml.org,2002:str. */
 static const char *short_tag(const char *tag, char out[32])
@@ -275,7 +280,9 @@ static bool read_scalar(struct reader *r, const yaml_event_t *event, cJSON *node
     return node->type != cJSON_Invalid || refuse_no_json(r, text);
 }
 
-/* ---- structure ----------------------------------------------------------------------------------------------------- */
+/* ---- structure
+ * -----------------------------------------------------------------------------------------------------
+ */
 
 static struct frame *top(struct reader *r)
 {
@@ -312,7 +319,7 @@ static void note_duplicate(struct reader *r, const struct frame *f)
         return;
     buf_printf(&text, "line %zu: key ", f->value_line);
     if (f->is_quoted)
-        buf_json_string(&text, key, strlen(key));
+        buf_go_quote(&text, key, strlen(key));
     else
         buf_puts(&text, key);
     buf_puts(&text, " already set in map");
@@ -502,7 +509,8 @@ static void reader_init(struct reader *r, const char *p, size_t n, const struct 
     *r = (struct reader){
         .flags = opts ? opts->flags : 0,
         .max_depth = depth < YAML_DEPTH_MAX ? depth : YAML_DEPTH_MAX,
-        .nodes_left = NODES_MAX,
+        .nodes_left =
+            opts && opts->max_nodes && opts->max_nodes < NODES_MAX ? opts->max_nodes : NODES_MAX,
         .bytes_left = BYTES_MAX,
         .err = err,
     };
@@ -542,7 +550,9 @@ static bool read_only_document(struct reader *r)
     return !r->err->code && check_duplicates(r);
 }
 
-/* ---- JSON texts ---------------------------------------------------------------------------------------------------- */
+/* ---- JSON texts
+ * ----------------------------------------------------------------------------------------------------
+ */
 
 static bool may_be_json(const char *p, size_t n)
 {
@@ -552,7 +562,8 @@ static bool may_be_json(const char *p, size_t n)
     return i < n && (p[i] == '{' || p[i] == '[');
 }
 
-/* Numbers with fraction or exponent become what the YAML reader would have made of them: 2.0 is 2. */
+/* Numbers with fraction or exponent become what the YAML reader would have made of them: 2.0 is 2.
+ */
 static void round_numbers(cJSON *tree)
 {
     SCOPED(json_stack_fini) struct json_stack todo = {0};
@@ -575,7 +586,10 @@ static void round_numbers(cJSON *tree)
 /* Only a text without fault: whatever is wrong with it, the YAML reader shall say. */
 static bool read_as_json(const char *p, size_t n, const struct json_opts *opts, cJSON **ret)
 {
-    struct json_opts strict = {.max_depth = opts ? opts->max_depth : 0};
+    struct json_opts strict = {
+        .max_depth = opts ? opts->max_depth : 0,
+        .max_nodes = opts && opts->max_nodes ? opts->max_nodes : NODES_MAX,
+    };
     if (!may_be_json(p, n) || json_parse(p, n, &strict, ret, NULL) < 0)
         return false;
     round_numbers(*ret);

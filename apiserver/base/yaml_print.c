@@ -1,11 +1,13 @@
-/* The YAML printer: block style as kubectl shows it, lists at the indent of their key. A string is plain if it reads back as
- * itself, a literal block if it has several lines, else in single or double quotes. Lines are never folded. */
+/* The YAML printer: block style as kubectl shows it, lists at the indent of their key. A string is
+ * plain if it reads back as itself, a literal block if it has several lines, else in single or
+ * double quotes. Lines are never folded. */
 #include "apiserver/base/json_node.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/base/yaml.h"
 #include "apiserver/base/yaml_scalar.h"
 
-#define SIMPLE_KEY_MAX 1000 /* bytes; longer keys need the explicit form. Source: YAML 1.1, 1024 characters */
+#define SIMPLE_KEY_MAX                                                                             \
+    1000 /* bytes; longer keys need the explicit form. Source: YAML 1.1, 1024 characters */
 
 enum place { AT_TOP, AFTER_KEY, AFTER_DASH };
 
@@ -21,7 +23,9 @@ struct printer {
     bool is_line_started; /* the first entry of a container goes behind the dash it is in */
 };
 
-/* ---- strings ------------------------------------------------------------------------------------------------------- */
+/* ---- strings
+ * -------------------------------------------------------------------------------------------------------
+ */
 
 /* Characters that may stand in a YAML text as they are, line breaks not counted. */
 static bool is_printable(uint32_t rune)
@@ -142,7 +146,9 @@ static void put_block_string(struct buf *out, const char *s, size_t indent)
     }
 }
 
-/* ---- structure ----------------------------------------------------------------------------------------------------- */
+/* ---- structure
+ * -----------------------------------------------------------------------------------------------------
+ */
 
 static bool has_children(const cJSON *node)
 {

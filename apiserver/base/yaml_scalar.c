@@ -1,6 +1,6 @@
-/* Plain scalars by the rules that Kubernetes has: YAML 1.1 without base 60, timestamps left as strings, integers up to
- * 64 bits and everything else that looks like a number a double, printed as Go prints it.
- * Source: sigs.k8s.io/yaml, goyaml.v2. */
+/* Plain scalars by the rules that Kubernetes has: YAML 1.1 without base 60, timestamps left as
+ * strings, integers up to 64 bits and everything else that looks like a number a double, printed as
+ * Go prints it. Source: sigs.k8s.io/yaml, goyaml.v2. */
 #include "apiserver/base/yaml_scalar.h"
 
 #include <stdio.h>
@@ -14,25 +14,25 @@ struct word {
     int type; /* of the JSON node */
 };
 static const struct word words[] = {
-    {"", YAML_KIND_NULL, cJSON_NULL},        {"~", YAML_KIND_NULL, cJSON_NULL},
-    {"null", YAML_KIND_NULL, cJSON_NULL},    {"Null", YAML_KIND_NULL, cJSON_NULL},
-    {"NULL", YAML_KIND_NULL, cJSON_NULL},    {"y", YAML_KIND_BOOL, cJSON_True},
-    {"Y", YAML_KIND_BOOL, cJSON_True},       {"yes", YAML_KIND_BOOL, cJSON_True},
-    {"Yes", YAML_KIND_BOOL, cJSON_True},     {"YES", YAML_KIND_BOOL, cJSON_True},
-    {"true", YAML_KIND_BOOL, cJSON_True},    {"True", YAML_KIND_BOOL, cJSON_True},
-    {"TRUE", YAML_KIND_BOOL, cJSON_True},    {"on", YAML_KIND_BOOL, cJSON_True},
-    {"On", YAML_KIND_BOOL, cJSON_True},      {"ON", YAML_KIND_BOOL, cJSON_True},
-    {"n", YAML_KIND_BOOL, cJSON_False},      {"N", YAML_KIND_BOOL, cJSON_False},
-    {"no", YAML_KIND_BOOL, cJSON_False},     {"No", YAML_KIND_BOOL, cJSON_False},
-    {"NO", YAML_KIND_BOOL, cJSON_False},     {"false", YAML_KIND_BOOL, cJSON_False},
-    {"False", YAML_KIND_BOOL, cJSON_False},  {"FALSE", YAML_KIND_BOOL, cJSON_False},
-    {"off", YAML_KIND_BOOL, cJSON_False},    {"Off", YAML_KIND_BOOL, cJSON_False},
-    {"OFF", YAML_KIND_BOOL, cJSON_False},    {".nan", YAML_KIND_NO_JSON, 0},
-    {".NaN", YAML_KIND_NO_JSON, 0},          {".NAN", YAML_KIND_NO_JSON, 0},
-    {".inf", YAML_KIND_NO_JSON, 0},          {".Inf", YAML_KIND_NO_JSON, 0},
-    {".INF", YAML_KIND_NO_JSON, 0},          {"+.inf", YAML_KIND_NO_JSON, 0},
-    {"+.Inf", YAML_KIND_NO_JSON, 0},         {"+.INF", YAML_KIND_NO_JSON, 0},
-    {"-.inf", YAML_KIND_NO_JSON, 0},         {"-.Inf", YAML_KIND_NO_JSON, 0},
+    {"", YAML_KIND_NULL, cJSON_NULL},       {"~", YAML_KIND_NULL, cJSON_NULL},
+    {"null", YAML_KIND_NULL, cJSON_NULL},   {"Null", YAML_KIND_NULL, cJSON_NULL},
+    {"NULL", YAML_KIND_NULL, cJSON_NULL},   {"y", YAML_KIND_BOOL, cJSON_True},
+    {"Y", YAML_KIND_BOOL, cJSON_True},      {"yes", YAML_KIND_BOOL, cJSON_True},
+    {"Yes", YAML_KIND_BOOL, cJSON_True},    {"YES", YAML_KIND_BOOL, cJSON_True},
+    {"true", YAML_KIND_BOOL, cJSON_True},   {"True", YAML_KIND_BOOL, cJSON_True},
+    {"TRUE", YAML_KIND_BOOL, cJSON_True},   {"on", YAML_KIND_BOOL, cJSON_True},
+    {"On", YAML_KIND_BOOL, cJSON_True},     {"ON", YAML_KIND_BOOL, cJSON_True},
+    {"n", YAML_KIND_BOOL, cJSON_False},     {"N", YAML_KIND_BOOL, cJSON_False},
+    {"no", YAML_KIND_BOOL, cJSON_False},    {"No", YAML_KIND_BOOL, cJSON_False},
+    {"NO", YAML_KIND_BOOL, cJSON_False},    {"false", YAML_KIND_BOOL, cJSON_False},
+    {"False", YAML_KIND_BOOL, cJSON_False}, {"FALSE", YAML_KIND_BOOL, cJSON_False},
+    {"off", YAML_KIND_BOOL, cJSON_False},   {"Off", YAML_KIND_BOOL, cJSON_False},
+    {"OFF", YAML_KIND_BOOL, cJSON_False},   {".nan", YAML_KIND_NO_JSON, 0},
+    {".NaN", YAML_KIND_NO_JSON, 0},         {".NAN", YAML_KIND_NO_JSON, 0},
+    {".inf", YAML_KIND_NO_JSON, 0},         {".Inf", YAML_KIND_NO_JSON, 0},
+    {".INF", YAML_KIND_NO_JSON, 0},         {"+.inf", YAML_KIND_NO_JSON, 0},
+    {"+.Inf", YAML_KIND_NO_JSON, 0},        {"+.INF", YAML_KIND_NO_JSON, 0},
+    {"-.inf", YAML_KIND_NO_JSON, 0},        {"-.Inf", YAML_KIND_NO_JSON, 0},
     {"-.INF", YAML_KIND_NO_JSON, 0},
 };
 
@@ -57,7 +57,8 @@ static int digit_value(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : 16;
 }
 
-/* An integer of at most 64 bits as decimal text; false when s is none. A sign limits it to int64. */
+/* An integer of at most 64 bits as decimal text; false when s is none. A sign limits it to int64.
+ */
 static bool read_int(const char *s, char out[32])
 {
     bool has_sign = *s == '-' || *s == '+', negative = *s == '-';
@@ -153,10 +154,12 @@ static enum yaml_kind resolve_word(const char *text, cJSON *node)
 
 enum yaml_kind yaml_resolve(const char *text, cJSON *node)
 {
-    enum yaml_kind kind = strlen(text) <= strlen("+.inf") ? resolve_word(text, node) : YAML_KIND_STRING;
+    enum yaml_kind kind =
+        strlen(text) <= strlen("+.inf") ? resolve_word(text, node) : YAML_KIND_STRING;
     if (kind == YAML_KIND_STRING && *text && strchr("+-0123456789", *text))
         kind = resolve_number(text, node);
-    else if (kind == YAML_KIND_STRING && *text == '.' && looks_like_float(text) && read_float(text, node))
+    else if (kind == YAML_KIND_STRING && *text == '.' && looks_like_float(text) &&
+             read_float(text, node))
         kind = YAML_KIND_FLOAT;
     if (kind == YAML_KIND_STRING && node)
         json_node_set_string(node, xstrdup(text));
@@ -166,8 +169,9 @@ enum yaml_kind yaml_resolve(const char *text, cJSON *node)
 const char *yaml_kind_tag(enum yaml_kind kind)
 {
     static const char *const tags[] = {
-        [YAML_KIND_STRING] = "!!str", [YAML_KIND_NULL] = "!!null",   [YAML_KIND_BOOL] = "!!bool",
-        [YAML_KIND_INT] = "!!int",    [YAML_KIND_FLOAT] = "!!float", [YAML_KIND_NO_JSON] = "!!float",
+        [YAML_KIND_STRING] = "!!str",  [YAML_KIND_NULL] = "!!null",
+        [YAML_KIND_BOOL] = "!!bool",   [YAML_KIND_INT] = "!!int",
+        [YAML_KIND_FLOAT] = "!!float", [YAML_KIND_NO_JSON] = "!!float",
     };
     return tags[kind];
 }
