@@ -60,7 +60,7 @@ OTHER_SRC := apiserver/main.c $(UNIT_SRC) $(FUZZ_SRC) tests/fuzz/driver.c $(wild
 DEPS := $(patsubst %.c,$(OUT)/%.d,$(foreach l,$(LAYERS),$(call src_of,$(l))) $(OTHER_SRC))
 
 .DEFAULT_GOAL := all
-.PHONY: all check check-san test demo fuzz-check tidy format layers install clean help units deps
+.PHONY: all check check-san test demo fuzz-check tidy format layers install clean help units fuzz-targets func-targets deps
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -95,9 +95,11 @@ $(OUT)/hack/gen-shape: $(OUT)/hack/gen-shape.o $(call lib,apiserver/base)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PKG_LIBS)
 
 units: $(UNIT_BIN)
+fuzz-targets: $(FUZZ_BIN)
+func-targets: $(FUNC_BIN)
 
 check: deps layers ## layers, calls, unit and HTTP tests, functional tests, corpus replay (minutes; for every change)
-	$(Q)$(MAKE) --no-print-directory WERROR=1 $(SERVER) units $(FUNC_BIN)
+	$(Q)$(MAKE) --no-print-directory WERROR=1 all units fuzz-targets func-targets
 	$(Q)tests/run check $(OUT)
 check-san: deps ## unit and HTTP tests under address+undefined, then thread sanitizer
 	$(Q)$(MAKE) --no-print-directory SAN=address,undefined WERROR=1 units && tests/run units build/$(notdir $(CC))-address-undefined
@@ -106,7 +108,7 @@ test: deps ## everything automated, on a real cluster too; ends in `N passed, N 
 	$(Q)tests/run all
 demo: deps ## cluster up, install, one Sandbox, one command in it
 	$(Q)hack/demo
-fuzz-check: $(FUZZ_BIN) ## replay each fuzz target's corpus
+fuzz-check: fuzz-targets ## replay each fuzz target's corpus
 	$(Q)tests/run fuzz $(OUT)
 tidy: deps ## clang-tidy, cppcheck and gcc -fanalyzer
 	$(Q)hack/tidy

@@ -1,0 +1,539 @@
+/* sandbox-apiserver: flags, wiring, ordered start and stop. The only file that knows everybody. */
+#include <errno.h>
+#include <getopt.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "admission/admit.h"
+#include "apiserver/auth/auth.h"
+#include "apiserver/base/fetch.h"
+#include "apiserver/base/log.h"
+#include "apiserver/base/mem.h"
+#include "apiserver/http/pipeline.h"
+#include "apiserver/http/server.h"
+#include "apiserver/kube/kube.h"
+#include "apiserver/kube/namespaces.h"
+#include "apiserver/registry/registry.h"
+#include "openapi/kinds.h"
+#include "reconcile/reconcile.h"
+#include "storage/etcd.h"
+#include "storage/lease.h"
+#include "storage/memstore.h"
+
+/* ---- flags ---- */
+
+struct flags {
+    const char *bind_address, *cert_file, *key_file;
+    int64_t port;
+    const char *client_ca_file, *requestheader_ca_file;
+    char **requestheader_allowed_names;
+    const char *kubeconfig;
+    bool without_cluster;
+    const char *store;
+    char **etcd_servers;
+    const char *etcd_ca_file, *etcd_cert_file, *etcd_key_file;
+    bool reconcile;
+    const char *identity, *cluster_domain;
+    int64_t sandbox_workers;
+    bool disable_sandbox_events;
+    int64_t workers, max_connections, max_reads, max_writes, max_body, history_events;
+    int64_t request_timeout_s, shutdown_delay_s, shutdown_grace_s;
+    const char *log_level;
+};
+
+enum flag_type { FLAG_STRING, FLAG_LIST, FLAG_INT, FLAG_BOOL };
+struct flag {
+    const char *name;
+    enum flag_type type;
+    size_t offset;    /* in struct flags */
+    const char *dflt; /* text, or NULL */
+    int64_t min, max; /* FLAG_INT */
+    const char *help;
+};
+#define AT(member) offsetof(struct flags, member)
+
+static const struct flag flag_table[] = {
+    {"bind-address", FLAG_STRING, AT(bind_address), "0.0.0.0", 0, 0,
+     "numeric address to listen on"},
+    {"secure-port", FLAG_INT, AT(port), "6443", 0, 65535,
+     "port to listen on; 0 = any, the log tells which"},
+    {"tls-cert-file", FLAG_STRING, AT(cert_file), NULL, 0, 0,
+     "PEM file of the serving certificate and its chain (required)"},
+    {"tls-private-key-file", FLAG_STRING, AT(key_file), NULL, 0, 0,
+     "PEM file of its key (required); SIGHUP reads both again"},
+    {"client-ca-file", FLAG_STRING, AT(client_ca_file), NULL, 0, 0,
+     "PEM bundle for client certificates, instead of the cluster's own"},
+    {"requestheader-client-ca-file", FLAG_STRING, AT(requestheader_ca_file), NULL, 0, 0,
+     "PEM bundle for the front proxy's certificate, instead of the cluster's own"},
+    {"requestheader-allowed-names", FLAG_LIST, AT(requestheader_allowed_names), NULL, 0, 0,
+     "common names the front proxy may have, with the flag above"},
+    {"kubeconfig", FLAG_STRING, AT(kubeconfig), NULL, 0, 0,
+     "how to reach the cluster; absent = from inside a pod"},
+    {"without-cluster", FLAG_BOOL, AT(without_cluster), "false", 0, 0,
+     "no cluster at all, for tests: client certificates of system:masters only, every namespace "
+     "exists, nothing is reconciled"},
+    {"store", FLAG_STRING, AT(store), "etcd", 0, 0,
+     "etcd, or memory (everything is lost at the end)"},
+    {"etcd-servers", FLAG_LIST, AT(etcd_servers), "http://127.0.0.1:2379", 0, 0,
+     "URLs of etcd, tried in order"},
+    {"etcd-cafile", FLAG_STRING, AT(etcd_ca_file), NULL, 0, 0,
+     "PEM bundle that etcd's certificate is checked against"},
+    {"etcd-certfile", FLAG_STRING, AT(etcd_cert_file), NULL, 0, 0, "client certificate for etcd"},
+    {"etcd-keyfile", FLAG_STRING, AT(etcd_key_file), NULL, 0, 0, "its key"},
+    {"reconcile", FLAG_BOOL, AT(reconcile), "true", 0, 0,
+     "make pods, services and volumes; false = serve the API only"},
+    {"leader-elect-identity", FLAG_STRING, AT(identity), NULL, 0, 0,
+     "name under which this process leads; absent = host name and process id"},
+    {"cluster-domain", FLAG_STRING, AT(cluster_domain), "cluster.local", 0, 0,
+     "last part of Service names in status.serviceFQDN"},
+    {"sandbox-concurrent-workers", FLAG_INT, AT(sandbox_workers), "20", 1, 1000,
+     "Sandboxes reconciled at once"},
+    {"disable-sandbox-events", FLAG_BOOL, AT(disable_sandbox_events), "false", 0, 0,
+     "write no Events about Sandboxes"},
+    {"http-workers", FLAG_INT, AT(workers), "32", 1, 1024, "threads that run requests"},
+    {"max-connections", FLAG_INT, AT(max_connections), "4096", 1, 1000000, "connections at once"},
+    {"max-requests-inflight", FLAG_INT, AT(max_reads), "400", 1, 100000,
+     "reads at once, watches left out"},
+    {"max-mutating-requests-inflight", FLAG_INT, AT(max_writes), "200", 1, 100000,
+     "writes at once"},
+    {"max-request-bytes", FLAG_INT, AT(max_body), "3145728", 1024, 64 << 20,
+     "size of a request body, bytes"},
+    {"watch-history", FLAG_INT, AT(history_events), "10000", 100, 10000000,
+     "changes kept per kind for watches to resume from"},
+    {"request-timeout", FLAG_INT, AT(request_timeout_s), "60", 1, 3600,
+     "seconds a request may take, watches left out"},
+    {"shutdown-delay-duration", FLAG_INT, AT(shutdown_delay_s), "0", 0, 3600,
+     "seconds to go on serving, not ready any more, after SIGTERM"},
+    {"shutdown-grace", FLAG_INT, AT(shutdown_grace_s), "10", 0, 3600,
+     "seconds that requests under way may still take then"},
+    {"log-level", FLAG_STRING, AT(log_level), "info", 0, 0, "debug, info, warn or error"},
+};
+
+static void usage(FILE *out)
+{
+    fprintf(out, "sandbox-apiserver " VERSION "\n"
+                 "Serves agents.x-k8s.io and extensions.agents.x-k8s.io to a Kubernetes cluster "
+                 "and makes what\n"
+                 "the objects ask for.\n\nusage: sandbox-apiserver --tls-cert-file F "
+                 "--tls-private-key-file F [flags]\n\n");
+    for (size_t i = 0; i < ARRAY_LEN(flag_table); i++) {
+        const struct flag *f = &flag_table[i];
+        fprintf(out, "  --%-32s %s%s%s%s\n", f->name, f->help, f->dflt ? " [" : "",
+                f->dflt ? f->dflt : "", f->dflt ? "]" : "");
+    }
+    fprintf(out, "  --%-32s %s\n  --%-32s %s\n", "version", "print the version", "help",
+            "print this");
+}
+
+static char **split_list(const char *text)
+{
+    size_t n = 0;
+    char **list = xcalloc(strlen(text) + 2, sizeof *list);
+    for (const char *p = text; *p; p += *p == ',') {
+        size_t len = strcspn(p, ",");
+        if (len)
+            list[n++] = xstrndup(p, len);
+        p += len;
+    }
+    return list;
+}
+
+static void free_list(char **list)
+{
+    for (size_t i = 0; list && list[i]; i++)
+        free(list[i]);
+    free(list);
+}
+
+/* False and a line on stderr when the value does not fit the flag. */
+static bool flag_set(struct flags *flags, const struct flag *f, const char *value)
+{
+    char *at = (char *)flags + f->offset;
+    int64_t number;
+    switch (f->type) {
+    case FLAG_STRING:
+        memcpy(at, &value, sizeof value);
+        return true;
+    case FLAG_LIST: {
+        char **old, **list = split_list(value);
+        memcpy(&old, at, sizeof old);
+        free_list(old);
+        memcpy(at, &list, sizeof list);
+        return true;
+    }
+    case FLAG_INT:
+        if (str_to_i64(value, &number) == 0 && number >= f->min && number <= f->max) {
+            memcpy(at, &number, sizeof number);
+            return true;
+        }
+        fprintf(stderr, "sandbox-apiserver: --%s: \"%s\" is no number from %lld to %lld\n", f->name,
+                value, (long long)f->min, (long long)f->max);
+        return false;
+    case FLAG_BOOL:
+        if (str_to_bool(value, (bool *)at) == 0)
+            return true;
+        fprintf(stderr, "sandbox-apiserver: --%s: \"%s\" is neither true nor false\n", f->name,
+                value);
+        return false;
+    }
+    return false;
+}
+
+/* What the flags say together. */
+static bool flags_check(const struct flags *f)
+{
+    const char *wrong = NULL;
+    if (!f->cert_file || !f->key_file)
+        wrong = "--tls-cert-file and --tls-private-key-file are required";
+    else if (!str_equal(f->store, "etcd") && !str_equal(f->store, "memory"))
+        wrong = "--store is etcd or memory";
+    else if (!f->etcd_servers[0])
+        wrong = "--etcd-servers is empty";
+    else if (!f->etcd_cert_file != !f->etcd_key_file)
+        wrong = "--etcd-certfile and --etcd-keyfile go together";
+    else if (f->without_cluster && (f->kubeconfig || !f->client_ca_file))
+        wrong = "--without-cluster needs --client-ca-file and takes no --kubeconfig";
+    else if (!f->client_ca_file != !f->requestheader_ca_file && !f->without_cluster)
+        wrong = "--client-ca-file and --requestheader-client-ca-file go together";
+    if (wrong)
+        fprintf(stderr, "sandbox-apiserver: %s (--help lists the flags)\n", wrong);
+    return !wrong;
+}
+
+/* 0 = go on, else exit with *ret_status. */
+static int flags_parse(int argc, char **argv, struct flags *flags, int *ret_status)
+{
+    enum { HELP = ARRAY_LEN(flag_table), FLAG_VERSION, N };
+    struct option options[N + 1] = {
+        [HELP] = {"help", no_argument, NULL, HELP + 1000},
+        [FLAG_VERSION] = {"version", no_argument, NULL, FLAG_VERSION + 1000}};
+    for (size_t i = 0; i < ARRAY_LEN(flag_table); i++) {
+        bool is_switch = flag_table[i].type == FLAG_BOOL;
+        options[i] =
+            (struct option){flag_table[i].name, is_switch ? optional_argument : required_argument,
+                            NULL, (int)i + 1000};
+        if (flag_table[i].dflt)
+            flag_set(flags, &flag_table[i], flag_table[i].dflt);
+    }
+    *ret_status = 2;
+    for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+        if (c == 'h' || c == HELP + 1000 || c == FLAG_VERSION + 1000) {
+            if (c == FLAG_VERSION + 1000)
+                printf("sandbox-apiserver %s\n", VERSION);
+            else
+                usage(stdout);
+            *ret_status = 0;
+            return -1;
+        }
+        if (c < 1000 || !flag_set(flags, &flag_table[c - 1000], optarg ? optarg : "true"))
+            return -1;
+    }
+    if (optind < argc) {
+        fprintf(stderr, "sandbox-apiserver: \"%s\" is no flag (--help lists them)\n", argv[optind]);
+        return -1;
+    }
+    return flags_check(flags) ? 0 : -1;
+}
+
+/* ---- wiring ---- */
+
+struct app {
+    struct flags flags;
+    struct fetch *fetch;
+    struct kube *kube;
+    struct namespaces *namespaces;
+    struct store *store;
+    struct admit_env admit;
+    struct registry *registry;
+    struct auth *auth;
+    struct pipeline *pipeline;
+    struct server *server;
+    struct reconcile *reconcile;
+    struct store_leader *leader;
+    struct health_check checks[4];
+    char *identity;
+};
+
+static int namespace_state(void *ctx, const char *name, enum namespace_state *ret, struct err *err)
+{
+    struct app *a = ctx;
+    bool exists, is_terminating;
+    int rc = namespaces_find(a->namespaces, name, &exists, &is_terminating, err);
+    if (rc == 0)
+        *ret = !exists          ? NAMESPACE_ABSENT
+               : is_terminating ? NAMESPACE_TERMINATING
+                                : NAMESPACE_ACTIVE;
+    return rc;
+}
+
+static bool check_store(void *ctx)
+{
+    return registry_is_synced(((struct app *)ctx)->registry);
+}
+
+static bool check_auth(void *ctx)
+{
+    return auth_is_ready(((struct app *)ctx)->auth);
+}
+
+static bool check_namespaces(void *ctx)
+{
+    const struct app *a = ctx;
+    return !a->namespaces || namespaces_are_known(a->namespaces);
+}
+
+static void on_lead(void *ctx)
+{
+    reconcile_start(((struct app *)ctx)->reconcile);
+}
+
+static void on_follow(void *ctx)
+{
+    reconcile_stop(((struct app *)ctx)->reconcile);
+}
+
+static bool fence(void *ctx, struct store_compare *ret)
+{
+    return store_leader_fence(((struct app *)ctx)->leader, ret);
+}
+
+static int start_cluster(struct app *a, struct err *err)
+{
+    if (a->flags.without_cluster)
+        return 0;
+    if (kube_new(a->flags.kubeconfig, a->fetch, &a->kube, err) < 0)
+        return err_wrap(err, "%s",
+                        a->flags.kubeconfig ? a->flags.kubeconfig : "in-cluster configuration");
+    a->namespaces = namespaces_start(a->kube);
+    return 0;
+}
+
+static void start_store(struct app *a)
+{
+    if (str_equal(a->flags.store, "memory")) {
+        log_warn("store=memory, every object is lost when this process ends");
+        a->store = memstore_new();
+        return;
+    }
+    a->store = etcd_new(a->fetch, &(struct etcd_config){
+                                      .endpoints = (const char *const *)a->flags.etcd_servers,
+                                      .ca_file = a->flags.etcd_ca_file,
+                                      .cert_file = a->flags.etcd_cert_file,
+                                      .key_file = a->flags.etcd_key_file,
+                                  });
+}
+
+static void start_registry(struct app *a)
+{
+    a->admit = (struct admit_env){
+        .clock = &clock_system,
+        .randomness = &rand_system,
+        .namespace_state = a->namespaces ? namespace_state : NULL,
+        .ctx = a,
+    };
+    a->registry = registry_new(&(struct registry_config){
+        .store = a->store,
+        .kinds = kinds_all,
+        .admit = &a->admit,
+        .history_events = (size_t)a->flags.history_events,
+    });
+    registry_start(a->registry);
+}
+
+static int start_auth(struct app *a, struct err *err)
+{
+    const struct flags *f = &a->flags;
+    struct auth_config config = {
+        .kube = a->kube,
+        .clock = &clock_system,
+        .client_ca_file = f->client_ca_file,
+        .requestheader_ca_file = f->requestheader_ca_file,
+        .requestheader_allowed_names = (const char *const *)f->requestheader_allowed_names,
+    };
+    if (auth_new(&config, &a->auth, err) < 0)
+        return -(int)err->code;
+    auth_start(a->auth);
+    return 0;
+}
+
+static int start_server(struct app *a, struct err *err)
+{
+    const struct flags *f = &a->flags;
+    struct health_check checks[] = {
+        {.name = "etcd", .ok = check_store, .ctx = a, .is_ready_only = true},
+        {.name = "informer-sync", .ok = check_namespaces, .ctx = a, .is_ready_only = true},
+        {.name = "authentication", .ok = check_auth, .ctx = a, .is_ready_only = true},
+        {0},
+    };
+    memcpy(a->checks, checks, sizeof checks);
+    a->pipeline = pipeline_new(&(struct pipeline_config){
+        .registry = a->registry,
+        .auth = a->auth,
+        .clock = &clock_system,
+        .randomness = &rand_system,
+        .checks = a->checks,
+        .max_reads = (int)f->max_reads,
+        .max_writes = (int)f->max_writes,
+        .request_timeout_ms = f->request_timeout_s * 1000,
+        .max_body = (size_t)f->max_body,
+    });
+    struct server_config config = {
+        .bind_address = f->bind_address,
+        .port = (int)f->port,
+        .cert_file = f->cert_file,
+        .key_file = f->key_file,
+        .workers = (int)f->workers,
+        .max_body = (size_t)f->max_body,
+        .max_connections = (size_t)f->max_connections,
+        .handler = pipeline_handle,
+        .ctx = a->pipeline,
+    };
+    if (server_start(&config, &a->server, err) < 0)
+        return -(int)err->code;
+    log_info("serving address=%s port=%d", f->bind_address, server_port(a->server));
+    return 0;
+}
+
+static void start_reconciler(struct app *a)
+{
+    if (!a->flags.reconcile || !a->kube)
+        return;
+    a->reconcile = reconcile_new(&(struct reconcile_config){
+        .registry = a->registry,
+        .kube = a->kube,
+        .clock = &clock_system,
+        .randomness = &rand_system,
+        .cluster_domain = a->flags.cluster_domain,
+        .no_sandbox_events = a->flags.disable_sandbox_events,
+        .sandbox_workers = (int)a->flags.sandbox_workers,
+        .fence = fence,
+        .ctx = a,
+    });
+    a->leader = store_leader_start(a->store, &(struct store_leader_config){
+                                                 .identity = a->identity,
+                                                 .on_lead = on_lead,
+                                                 .on_follow = on_follow,
+                                                 .ctx = a,
+                                             });
+}
+
+static int app_start(struct app *a, struct err *err)
+{
+    a->fetch = fetch_new();
+    if (start_cluster(a, err) < 0)
+        return -(int)err->code;
+    start_store(a);
+    start_registry(a);
+    if (start_auth(a, err) < 0 || start_server(a, err) < 0)
+        return -(int)err->code;
+    start_reconciler(a);
+    return 0;
+}
+
+/* Everything in the opposite order; each may be NULL after a failed start. */
+static void app_stop(struct app *a)
+{
+    if (a->pipeline) {
+        pipeline_drain(a->pipeline);
+        if (a->server)
+            sleep((unsigned)a->flags.shutdown_delay_s);
+    }
+    if (a->leader)
+        store_leader_stop(a->leader);
+    reconcile_free(a->reconcile);
+    if (a->server) {
+        server_stop(a->server, a->flags.shutdown_grace_s * 1000);
+        server_free(a->server);
+    }
+    pipeline_free(a->pipeline);
+    auth_free(a->auth);
+    if (a->registry) {
+        registry_stop(a->registry);
+        registry_free(a->registry);
+    }
+    namespaces_stop(a->namespaces);
+    store_free(a->store);
+    kube_free(a->kube);
+    fetch_free(a->fetch);
+}
+
+static void report_table(void *ctx, const char *text)
+{
+    (void)ctx;
+    log_error("kind table: %s", text);
+}
+
+/* Until SIGTERM or SIGINT; SIGHUP reads the certificate again. */
+static void wait_for_end(struct app *a, const sigset_t *signals)
+{
+    for (int sig;;) {
+        if (sigwait(signals, &sig) != 0)
+            continue;
+        if (sig != SIGHUP) {
+            log_info("ending signal=%d", sig);
+            return;
+        }
+        SCOPED(err_fini) struct err err = {0};
+        if (server_reload(a->server, &err) < 0)
+            log_warn("certificate not reloaded, the old one stays: %s", err_text(&err));
+    }
+}
+
+static int run(struct app *a)
+{
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL); /* inherited by every thread */
+    signal(SIGPIPE, SIG_IGN);
+    SCOPED(err_fini) struct err err = {0};
+    int status = EXIT_SUCCESS;
+    if (app_start(a, &err) < 0) {
+        log_error("cannot start: %s", err_text(&err));
+        status = EXIT_FAILURE;
+    } else {
+        wait_for_end(a, &signals);
+    }
+    app_stop(a);
+    return status;
+}
+
+static char *make_identity(const struct flags *flags)
+{
+    char host[256] = "";
+    if (flags->identity)
+        return xstrdup(flags->identity);
+    gethostname(host, sizeof host - 1);
+    return xasprintf("%s-%ld", host, (long)getpid());
+}
+
+int main(int argc, char **argv)
+{
+    struct app app = {0};
+    int status;
+    enum log_level level;
+    int rc = flags_parse(argc, argv, &app.flags, &status);
+    if (rc == 0 && log_parse_level(app.flags.log_level, &level) < 0) {
+        fprintf(stderr, "sandbox-apiserver: --log-level is debug, info, warn or error\n");
+        rc = -1;
+    }
+    if (rc == 0) {
+        log_set_level(level);
+        app.identity = make_identity(&app.flags);
+        log_info("starting version=%s identity=%s", VERSION, app.identity);
+        if (kinds_check(report_table, NULL) == 0)
+            status = run(&app);
+        else
+            status = EXIT_FAILURE;
+    }
+    free(app.identity);
+    free_list(app.flags.etcd_servers);
+    free_list(app.flags.requestheader_allowed_names);
+    return status;
+}
