@@ -18,6 +18,7 @@
 #define TIMEOUT_DEFAULT_MS 10000
 #define TOKEN_MAX_BYTES ((size_t)64 << 10)
 #define TOKEN_MAX_AGE_MS 60000 /* then the file is read again even if it looks the same */
+#define RETRY_AFTER_MAX_S 3600 /* a longer wish is a mistake and not followed */
 #define USER_AGENT "sandbox-apiserver"
 
 struct kube {
@@ -126,6 +127,18 @@ static void take_causes(const cJSON *details, struct err *err)
     }
 }
 
+static void take_details(const cJSON *details, struct err *err)
+{
+    if (details == NULL)
+        return;
+    take_causes(details, err);
+    err_details(err, json_str(details, "group"), json_str(details, "kind"),
+                json_str(details, "name"), json_str(details, "uid"));
+    int64_t retry_after_s = json_i64_or(details, "retryAfterSeconds", 0);
+    if (retry_after_s > 0 && retry_after_s <= RETRY_AFTER_MAX_S)
+        err->retry_after_s = (int)retry_after_s;
+}
+
 int kube_status_err(int http_status, const cJSON *status, struct err *err)
 {
     int64_t code = json_i64_or(status, "code", 0);
@@ -134,18 +147,13 @@ int kube_status_err(int http_status, const cJSON *status, struct err *err)
     enum err_code ours = err_from_status((int)code, json_str_or(status, "reason", ""));
     const char *message = json_str_or(status, "message", "");
     err_set(err, ours, "%s", message[0] != '\0' ? message : "the cluster gave no message");
-    const cJSON *details = json_get(status, "details");
-    if (err == NULL || details == NULL)
+    if (err == NULL)
         return -(int)ours;
-    take_causes(details, err);
-    err_details(err, json_str(details, "group"), json_str(details, "kind"),
-                json_str(details, "name"), json_str(details, "uid"));
-    int64_t retry_after_s = json_i64_or(details, "retryAfterSeconds", 0);
-    err->retry_after_s = retry_after_s < 0 || retry_after_s > 3600 ? 0 : (int)retry_after_s;
     const char *token = json_str(status, "metadata.continue");
-    if (token != NULL && token[0] != '\0' && err->continue_token == NULL)
+    if (token != NULL && token[0] != '\0')
         err->continue_token = xstrdup(token);
-    return -(int)err->code;
+    take_details(json_get(status, "details"), err);
+    return -(int)ours;
 }
 
 int kube_answer_err(int http_status, const char *path, const char *body, size_t n, struct err *err)
@@ -166,7 +174,7 @@ static void take_retry_after(const struct pairs *headers, struct err *err)
     const char *text = pairs_get_ci(headers, "Retry-After");
     int64_t s;
     if (err != NULL && err->retry_after_s == 0 && text != NULL && str_to_i64(text, &s) == 0 &&
-        s > 0 && s <= 3600)
+        s > 0 && s <= RETRY_AFTER_MAX_S)
         err->retry_after_s = (int)s;
 }
 
