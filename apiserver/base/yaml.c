@@ -269,7 +269,8 @@ static bool read_scalar(struct reader *r, const yaml_event_t *event, cJSON *node
         return false;
     if (strlen(text) != event->data.scalar.length)
         return fail(r, event, "character U+0000 is not supported");
-    if (event->data.scalar.tag) {
+    const char *tag = (const char *)event->data.scalar.tag;
+    if (tag && strcmp(tag, "!") != 0) {
         if (!read_tagged(r, event, node))
             return false;
     } else if (event->data.scalar.plain_implicit) {
