@@ -519,7 +519,7 @@ int params_duration(const char *text, int64_t *ret_ms, struct err *err)
     SCOPED(buf_fini) struct buf quoted = {0};
     buf_go_quote(&quoted, text, strlen(text));
     if (!n || total > 9e15)
-        return err_set(err, ERR_BAD_REQUEST, "time: invalid duration %s", buf_cstr(&quoted));
+        return err_set(err, ERR_BAD_REQUEST, "invalid duration %s", buf_cstr(&quoted));
     *ret_ms = *text == '-' ? -(int64_t)total : (int64_t)total;
     return 0;
 }

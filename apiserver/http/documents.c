@@ -1,0 +1,280 @@
+/* One row a document: where it is, how it is negotiated, its bytes and their hash. */
+#include "apiserver/http/documents.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "apiserver/base/clock.h"
+#include "apiserver/base/json.h"
+#include "apiserver/base/mem.h"
+#include "apiserver/base/rand.h"
+#include "apiserver/http/negotiate.h"
+#include "apiserver/http/respond.h"
+#include "openapi/discovery.h"
+#include "openapi/doc.h"
+#include "openapi/kinds.h"
+
+#define DOCUMENTS_MAX 32
+#define IMMUTABLE_S ((int64_t)365 * 86400) /* how long a document named by its hash may be kept */
+
+enum document_type {
+    DOC_PLAIN,    /* discovery, version: JSON or YAML, no validators */
+    DOC_OPENAPI,  /* JSON alone, with an ETag */
+    DOC_VERSIONED /* and immutable under its hash */
+};
+struct document {
+    char *path;
+    enum document_type type;
+    struct buf json;
+    char hash[129];
+};
+struct documents {
+    struct document v[DOCUMENTS_MAX];
+    size_t n;
+    struct document v2, v2beta1; /* aggregated discovery, at /apis */
+};
+
+static void document_fini(struct document *d)
+{
+    free(d->path);
+    buf_fini(&d->json);
+}
+
+static void hash_document(struct document *d)
+{
+    digest_sha512_hex(buf_cstr(&d->json), d->json.len, d->hash);
+}
+
+/* Takes json over. */
+static void add(struct documents *d, enum document_type type, char *take_path,
+                struct buf *take_json)
+{
+    assert(d->n < DOCUMENTS_MAX); /* three a group-version */
+    struct document *to = &d->v[d->n++];
+    *to = (struct document){.path = take_path, .type = type, .json = steal(take_json)};
+    hash_document(to);
+}
+
+static bool is_known(const struct documents *d, const char *path)
+{
+    for (size_t i = 0; i < d->n; i++)
+        if (strcmp(d->v[i].path, path) == 0)
+            return true;
+    return false;
+}
+
+static void add_group_version(struct documents *d, const struct kind *kind)
+{
+    struct buf json = {0};
+    char *path = xasprintf("/apis/%s/%s", kind->group, kind->version);
+    if (is_known(d, path)) {
+        free(path);
+        return;
+    }
+    discovery_print_resources(kind->group, kind->version, &json);
+    add(d, DOC_PLAIN, path, &json);
+    doc_v3_print(kind->group, kind->version, &json);
+    add(d, DOC_VERSIONED, xasprintf("/openapi/v3/apis/%s/%s", kind->group, kind->version), &json);
+    path = xasprintf("/apis/%s", kind->group);
+    if (is_known(d, path)) {
+        free(path);
+        return;
+    }
+    discovery_print_group(kind->group, &json);
+    add(d, DOC_PLAIN, path, &json);
+}
+
+/* Any client may read gitVersion as a semantic version; it says which kube-apiserver this server
+ * answers like. */
+static void print_version(struct buf *out)
+{
+#if defined __x86_64__
+    static const char machine[] = "amd64";
+#elif defined __aarch64__
+    static const char machine[] = "arm64";
+#else
+    static const char machine[] = "unknown";
+#endif
+    buf_puts(out, "{\"major\":\"1\",\"minor\":\"37\",\"gitVersion\":\"v1.37.2+agent-sandbox\","
+                  "\"gitCommit\":");
+    buf_json_string(out, VERSION, strlen(VERSION));
+    buf_printf(out,
+               ",\"gitTreeState\":\"clean\",\"buildDate\":\"1970-01-01T00:00:00Z\",\"goVersion\":"
+               "\"none\",\"compiler\":\"gcc\","
+               "\"platform\":\"linux/%s\"}",
+               machine);
+}
+
+static void print_root(const struct documents *d, struct buf *out)
+{
+    static const char *const others[] = {"/api",        "/apis",    "/healthz",
+                                         "/livez",      "/metrics", "/openapi/v2",
+                                         "/openapi/v3", "/readyz",  "/version"};
+    const char *paths[DOCUMENTS_MAX + ARRAY_LEN(others)];
+    size_t n = 0;
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        paths[n++] = others[i];
+    for (size_t i = 0; i < d->n; i++)
+        if (str_has_prefix(d->v[i].path, "/apis/"))
+            paths[n++] = d->v[i].path;
+    qsort(paths, n, sizeof paths[0], str_cmp_ptr);
+    for (size_t i = 0; i < n; i++)
+        buf_printf(out, "%s\"%s\"", i ? "," : "{\"paths\":[", paths[i]);
+    buf_puts(out, "]}");
+}
+
+static void add_single(struct documents *d)
+{
+    struct buf json = {0};
+    print_root(d, &json);
+    add(d, DOC_PLAIN, xstrdup(""), &json);
+    buf_puts(&json, "{\"kind\":\"APIVersions\",\"versions\":[]}");
+    add(d, DOC_PLAIN, xstrdup("/api"), &json);
+    discovery_print_groups(&json);
+    add(d, DOC_PLAIN, xstrdup("/apis"), &json);
+    print_version(&json);
+    add(d, DOC_PLAIN, xstrdup("/version"), &json);
+    doc_v3_print_index(&json);
+    add(d, DOC_OPENAPI, xstrdup("/openapi/v3"), &json);
+    doc_v2_print(&json);
+    add(d, DOC_OPENAPI, xstrdup("/openapi/v2"), &json);
+}
+
+struct documents *documents_new(void)
+{
+    struct documents *d = xcalloc(1, sizeof *d);
+    for (size_t i = 0; kinds_all[i]; i++)
+        add_group_version(d, kinds_all[i]);
+    add_single(d);
+    discovery_print_aggregated("v2", &d->v2.json);
+    hash_document(&d->v2);
+    discovery_print_aggregated("v2beta1", &d->v2beta1.json);
+    hash_document(&d->v2beta1);
+    return d;
+}
+
+void documents_free(struct documents *d)
+{
+    if (!d)
+        return;
+    for (size_t i = 0; i < d->n; i++)
+        document_fini(&d->v[i]);
+    document_fini(&d->v2);
+    document_fini(&d->v2beta1);
+    free(d);
+}
+
+/* One of the quoted tags of If-None-Match, or *. */
+static bool is_cached(const struct request *req, const char *etag)
+{
+    const char *match = pairs_get_ci(&req->headers, "If-None-Match");
+    return match && (strcmp(match, "*") == 0 || strstr(match, etag));
+}
+
+/* True when the client has it already: then the answer is 304 without a body. */
+static bool respond_etag(const struct document *doc, const struct request *req,
+                         struct response *resp)
+{
+    char etag[sizeof doc->hash + 2];
+    snprintf(etag, sizeof etag, "\"%s\"", doc->hash);
+    respond_header(resp, "Etag", etag);
+    if (!is_cached(req, etag))
+        return false;
+    resp->status = 304;
+    return true;
+}
+
+static void serve_aggregated(const struct document *doc, const char *version,
+                             const struct request *req, struct response *resp)
+{
+    char type[128];
+    snprintf(type, sizeof type,
+             "application/json;g=apidiscovery.k8s.io;v=%s;as=APIGroupDiscoveryList", version);
+    respond_header(resp, "Vary", "Accept");
+    respond_header(resp, "Cache-Control", "public");
+    if (respond_etag(doc, req, resp))
+        return;
+    buf_append(&resp->body, buf_cstr(&doc->json), doc->json.len);
+    respond_json(resp, 200, &(struct negotiated){0});
+    respond_header(resp, "Content-Type", type);
+}
+
+static int serve_plain(const struct documents *d, const struct document *doc,
+                       const struct request *req, struct response *resp, struct err *err)
+{
+    struct negotiated form;
+    const char *aggregated = NULL;
+    bool is_groups = strcmp(doc->path, "/apis") == 0;
+    int r = is_groups ? negotiate_discovery(&req->headers, &req->params, &aggregated, &form, err)
+                      : negotiate(&req->headers, &req->params, NEGOTIATE_PLAIN, &form, err);
+    if (r < 0)
+        return r;
+    if (aggregated) {
+        serve_aggregated(strcmp(aggregated, "v2") == 0 ? &d->v2 : &d->v2beta1, aggregated, req,
+                         resp);
+        return 0;
+    }
+    if (strcmp(doc->path, "/version") == 0)
+        form.is_pretty = form.media == MEDIA_JSON;
+    buf_append(&resp->body, buf_cstr(&doc->json), doc->json.len);
+    respond_json(resp, 200, &form);
+    return 0;
+}
+
+/* A year from now in the form of HTTP dates, which is in English whatever the locale. */
+static void respond_expires(struct response *resp)
+{
+    static const char days[][4] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+    static const char months[][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                     "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+    char text[64];
+    time_t at = (time_t)(clock_unix_s(&clock_system) + IMMUTABLE_S);
+    struct tm tm;
+    gmtime_r(&at, &tm);
+    snprintf(text, sizeof text, "%s, %02d %s %d %02d:%02d:%02d GMT", days[tm.tm_wday % 7],
+             tm.tm_mday, months[tm.tm_mon % 12], tm.tm_year + 1900, tm.tm_hour, tm.tm_min,
+             tm.tm_sec);
+    respond_header(resp, "Expires", text);
+}
+
+/* A document asked for by another hash is the present one all the same, but not to be kept: a
+ * redirection would not get through the aggregator. */
+static int serve_openapi(const struct document *doc, const struct request *req,
+                         struct response *resp, struct err *err)
+{
+    const char *hash = pairs_get(&req->params, "hash");
+    if (!negotiate_takes_json(&req->headers))
+        return err_set(err, ERR_NOT_ACCEPTABLE,
+                       "only the following media types are accepted: application/json");
+    if (strcmp(doc->path, "/openapi/v2") == 0)
+        respond_header(resp, "Vary", "Accept-Encoding, Accept");
+    else if (doc->type == DOC_VERSIONED)
+        respond_header(resp, "Vary", "Accept");
+    if (doc->type == DOC_VERSIONED && str_equal(hash, doc->hash)) {
+        respond_header(resp, "Cache-Control", "public, immutable");
+        respond_expires(resp);
+    }
+    if (respond_etag(doc, req, resp))
+        return 0;
+    resp->status = 200;
+    respond_header(resp, "Content-Type", "application/json");
+    buf_append(&resp->body, buf_cstr(&doc->json), doc->json.len);
+    return 0;
+}
+
+int documents_serve(const struct documents *d, const struct request *req, const char *path,
+                    struct response *resp, bool *ret_found, struct err *err)
+{
+    for (size_t i = 0; i < d->n; i++) {
+        const struct document *doc = &d->v[i];
+        if (strcmp(doc->path, path) != 0)
+            continue;
+        *ret_found = true;
+        return doc->type == DOC_PLAIN ? serve_plain(d, doc, req, resp, err)
+                                      : serve_openapi(doc, req, resp, err);
+    }
+    *ret_found = false;
+    return 0;
+}

@@ -1,0 +1,309 @@
+/* One short function a stop. None of them knows a kind or touches the store. A record of who did
+ * what (audit) stands between the limits and authorization, so that refusals are in it. */
+#include "apiserver/http/filter.h"
+
+#include <stdlib.h>
+
+#include "apiserver/base/json.h"
+#include "apiserver/base/log.h"
+#include "apiserver/base/mem.h"
+#include "apiserver/http/params.h"
+#include "apiserver/http/respond.h"
+#include "apiserver/http/route.h"
+#include "apiserver/http/status.h"
+
+#define AUDIT_ID_MAX 64                   /* bytes of an id that came with the request */
+#define WRITE_TIMEOUT_MS ((int64_t)34000) /* of one write. Source: kubernetes-api.md 11 */
+
+/* ---- received ---- */
+
+static int enter_received(struct pipeline *p, struct request *req, struct response *resp,
+                          struct err *err)
+{
+    (void)resp, (void)err;
+    req->start_ms = clock_monotonic_ms(&clock_system);
+    req->deadline_ms = req->start_ms + p->config.request_timeout_ms;
+    req->max_body = p->config.max_body;
+    return FILTER_GO_ON;
+}
+
+static void leave_received(struct pipeline *p, struct request *req, struct response *resp)
+{
+    int64_t took_ms = clock_monotonic_ms(&clock_system) - req->start_ms;
+    (void)p;
+    metrics_request(req, resp, took_ms);
+    log_debug("request method=%s path=%s user=%s status=%d ms=%lld", req->method, req->path,
+              req->user.name ? req->user.name : "-", resp->status, (long long)took_ms);
+    log_set_id(NULL);
+}
+
+/* ---- audit id ---- */
+
+static bool is_visible(const char *s)
+{
+    for (; *s; s++)
+        if (*s <= 0x20 || *s == 0x7f)
+            return false;
+    return true;
+}
+
+static int enter_audit_id(struct pipeline *p, struct request *req, struct response *resp,
+                          struct err *err)
+{
+    const char *given = pairs_get_ci(&req->headers, "Audit-Id");
+    char uuid[RAND_UUID_SIZE];
+    (void)err;
+    if (given && *given && is_visible(given)) {
+        req->id = arena_strndup(&req->arena, given, strnlen(given, AUDIT_ID_MAX));
+    } else {
+        rand_uuid(p->config.randomness, uuid);
+        req->id = arena_strdup(&req->arena, uuid);
+    }
+    log_set_id(req->id);
+    respond_header(resp, "Audit-Id", req->id);
+    return FILTER_GO_ON;
+}
+
+/* ---- URL ---- */
+
+static int enter_url(struct pipeline *p, struct request *req, struct response *resp,
+                     struct err *err)
+{
+    (void)p;
+    if (route_parse(req, err) == 0)
+        return FILTER_GO_ON;
+    resp->status = 400;
+    respond_header(resp, "Content-Type", "text/plain; charset=utf-8");
+    buf_puts(&resp->body, err_text(err));
+    return FILTER_ANSWERED;
+}
+
+/* ---- deadline ---- */
+
+static bool is_verb(const struct request *req, const char *verb)
+{
+    return strcmp(req->route.verb, verb) == 0;
+}
+
+static bool is_watch(const struct request *req)
+{
+    return req->route.is_resource && is_verb(req, "watch");
+}
+
+static bool is_write(const struct request *req)
+{
+    return !is_verb(req, "get") && !is_verb(req, "list") && !is_verb(req, "watch") &&
+           !is_verb(req, "head");
+}
+
+static int enter_deadline(struct pipeline *p, struct request *req, struct response *resp,
+                          struct err *err)
+{
+    int64_t limit_ms = p->config.request_timeout_ms, asked_ms = 0;
+    const char *text = pairs_get(&req->params, "timeout");
+    (void)resp;
+    if (is_watch(req))
+        return FILTER_GO_ON;
+    if (text && *text && params_duration(text, &asked_ms, err) < 0)
+        return err_wrap(err, "invalid timeout specified in the request URL - time");
+    if (asked_ms > 0 && asked_ms < limit_ms)
+        limit_ms = asked_ms;
+    if (req->route.is_resource && is_write(req) && !is_verb(req, "deletecollection") &&
+        limit_ms > WRITE_TIMEOUT_MS)
+        limit_ms = WRITE_TIMEOUT_MS;
+    req->deadline_ms = req->start_ms + limit_ms;
+    return FILTER_GO_ON;
+}
+
+/* ---- who ---- */
+
+/* Acting for somebody else is not served; acting as oneself instead would be wrong. */
+static int check_impersonation(const struct request *req, struct err *err)
+{
+    for (size_t i = 0; i < req->headers.n; i++)
+        if (strncasecmp(req->headers.v[i].name, "Impersonate-", 12) == 0)
+            return err_set(err, ERR_FORBIDDEN,
+                           "forbidden: impersonation is not supported by this server");
+    return 0;
+}
+
+static int enter_authenticate(struct pipeline *p, struct request *req, struct response *resp,
+                              struct err *err)
+{
+    struct credentials creds = {
+        .chain = req->chain, .n_chain = req->n_chain, .headers = &req->headers};
+    int r = auth_identify(p->config.auth, &creds, &req->user, err);
+    (void)resp;
+    return r < 0 ? r : check_impersonation(req, err);
+}
+
+/* ---- room ---- */
+
+static bool is_exempt(const struct request *req)
+{
+    const char *path = req->route.path;
+    bool is_health = str_has_prefix(path, "/livez") || str_has_prefix(path, "/readyz") ||
+                     str_has_prefix(path, "/healthz");
+    return is_watch(req) || is_health || user_in_group(&req->user, "system:masters");
+}
+
+static int enter_limit(struct pipeline *p, struct request *req, struct response *resp,
+                       struct err *err)
+{
+    bool writes = is_write(req);
+    atomic_int *count = writes ? &p->writes : &p->reads;
+    int max = writes ? p->config.max_writes : p->config.max_reads;
+    (void)err;
+    if (is_watch(req))
+        return FILTER_GO_ON;
+    if (atomic_fetch_add(count, 1) < max || is_exempt(req)) {
+        metrics_in_flight(writes, 1);
+        return FILTER_GO_ON;
+    }
+    atomic_fetch_sub(count, 1);
+    respond_header(resp, "Retry-After", "1");
+    respond_text(resp, 429, "Too many requests, please try again later.\n");
+    return FILTER_ANSWERED;
+}
+
+static void leave_limit(struct pipeline *p, struct request *req, struct response *resp)
+{
+    bool writes = is_write(req);
+    (void)resp;
+    if (is_watch(req))
+        return;
+    atomic_fetch_sub(writes ? &p->writes : &p->reads, 1);
+    metrics_in_flight(writes, -1);
+}
+
+/* ---- allowed? ---- */
+
+static bool has_selectors(const struct request *req)
+{
+    return req->route.is_resource &&
+           (is_verb(req, "list") || is_verb(req, "watch") || is_verb(req, "deletecollection"));
+}
+
+/* Selectors that do not parse are left out here; the verb refuses them. */
+static void add_requirements(const struct request *req, cJSON **ret_fields, cJSON **ret_labels)
+{
+    struct selector *s = NULL;
+    const char *labels = pairs_get(&req->params, "labelSelector"),
+               *fields = pairs_get(&req->params, "fieldSelector");
+    if (!has_selectors(req) || (!labels && !fields) || selector_parse(labels, fields, &s, NULL) < 0)
+        return;
+    *ret_fields = selector_field_requirements(s);
+    *ret_labels = selector_label_requirements(s);
+    selector_free(s);
+}
+
+static int enter_authorize(struct pipeline *p, struct request *req, struct response *resp,
+                           struct err *err)
+{
+    const struct route *r = &req->route;
+    SCOPED(json_free_p) cJSON *fields = NULL, *labels = NULL;
+    (void)resp;
+    add_requirements(req, &fields, &labels);
+    struct access access = {.verb = r->verb,
+                            .is_resource = r->is_resource,
+                            .path = r->path,
+                            .namespace_name = r->namespace_name,
+                            .group = r->group,
+                            .version = r->version,
+                            .resource = r->resource,
+                            .subresource = r->subresource,
+                            .name = r->name,
+                            .field_selector = fields,
+                            .label_selector = labels};
+    return auth_authorize(p->config.auth, &req->user, &access, err);
+}
+
+/* ---- the verb ---- */
+
+static handler_fn *find_verb(const struct request *req)
+{
+    static const struct {
+        const char *subresource, *verb;
+        handler_fn *fn;
+    } verbs[] = {
+        {"", "get", verb_get},
+        {"", "list", verb_list},
+        {"", "watch", verb_watch},
+        {"", "create", verb_create},
+        {"", "update", verb_update},
+        {"", "patch", verb_patch},
+        {"", "delete", verb_delete},
+        {"", "deletecollection", verb_deletecollection},
+        {"status", "get", verb_get},
+        {"status", "update", verb_update},
+        {"status", "patch", verb_patch},
+        {"scale", "get", verb_scale_get},
+        {"scale", "update", verb_scale_update},
+        {"scale", "patch", verb_scale_patch},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
+        if (strcmp(req->route.subresource, verbs[i].subresource) == 0 &&
+            is_verb(req, verbs[i].verb))
+            return verbs[i].fn;
+    return NULL;
+}
+
+static bool has_subresource(const struct kind *kind, const char *name)
+{
+    return !*name || (kind->has_status && strcmp(name, "status") == 0) ||
+           (kind->scale && strcmp(name, "scale") == 0);
+}
+
+static int no_subresource(struct request *req, struct err *err)
+{
+    const struct route *r = &req->route;
+    SCOPED(buf_fini) struct buf quoted = {0};
+    buf_go_quote(&quoted, r->name, strlen(r->name));
+    err_set(err, ERR_NOT_FOUND, "%s %s not found", route_group_resource(req), buf_cstr(&quoted));
+    return err_details(err, r->group, r->resource, r->name, NULL);
+}
+
+static int no_verb(struct request *req, struct err *err)
+{
+    err_set(err, ERR_METHOD_NOT_ALLOWED, "%s is not supported on resources of kind \"%s\"",
+            req->route.verb, route_group_resource(req));
+    return err_details(err, req->route.group, req->route.resource, NULL, NULL);
+}
+
+static int serve_resource(struct pipeline *p, struct request *req, struct response *resp,
+                          struct err *err)
+{
+    const struct route *r = &req->route;
+    bool may_be_everywhere = is_verb(req, "list") || is_verb(req, "watch");
+    if (!r->kind || (!*r->namespace_name && !may_be_everywhere)) {
+        respond_not_found(resp);
+        return 0;
+    }
+    if (!has_subresource(r->kind, r->subresource))
+        return no_subresource(req, err);
+    handler_fn *fn = find_verb(req);
+    return fn ? fn(p, req, resp, err) : no_verb(req, err);
+}
+
+static int enter_serve(struct pipeline *p, struct request *req, struct response *resp,
+                       struct err *err)
+{
+    const char *upgrade = pairs_get_ci(&req->headers, "Upgrade");
+    if (upgrade && req->route.is_resource)
+        return err_set(err, ERR_BAD_REQUEST, "this server does not upgrade connections");
+    int r = req->route.is_resource ? serve_resource(p, req, resp, err)
+                                   : nonresource_serve(p, req, resp, err);
+    return r < 0 ? r : FILTER_ANSWERED;
+}
+
+const struct filter filters[] = {
+    {"received", enter_received, leave_received},
+    {"audit-id", enter_audit_id, NULL},
+    {"url", enter_url, NULL},
+    {"deadline", enter_deadline, NULL},
+    {"authenticate", enter_authenticate, NULL},
+    {"limit", enter_limit, leave_limit},
+    {"authorize", enter_authorize, NULL},
+    {"serve", enter_serve, NULL},
+    {0},
+};

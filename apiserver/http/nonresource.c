@@ -1,0 +1,44 @@
+/* Everything that is no resource, by path. One slash at the end is ignored, and nobody is ever
+ * redirected. */
+#include "apiserver/base/mem.h"
+#include "apiserver/http/handler.h"
+#include "apiserver/http/respond.h"
+
+static bool is_below(const char *path, const char *root)
+{
+    size_t n = strlen(root);
+    return strncmp(path, root, n) == 0 && (path[n] == '/' || !path[n]);
+}
+
+static handler_fn *find_handler(const char *path)
+{
+    static const struct {
+        const char *root;
+        handler_fn *fn;
+    } rows[] = {{"/healthz", health_serve}, {"/livez", health_serve}, {"/readyz", health_serve}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (is_below(path, rows[i].root))
+            return rows[i].fn;
+    return strcmp(path, "/metrics") == 0 ? metrics_serve : NULL;
+}
+
+int nonresource_serve(struct pipeline *p, struct request *req, struct response *resp,
+                      struct err *err)
+{
+    char *path = arena_strdup(&req->arena, req->route.path);
+    size_t n = strlen(path);
+    bool is_found = false;
+    if (n && path[n - 1] == '/')
+        path[n - 1] = '\0';
+    handler_fn *fn = find_handler(path);
+    if (fn)
+        return fn(p, req, resp, err);
+    int r = documents_serve(p->documents, req, path, resp, &is_found, err);
+    if (r < 0 || is_found)
+        return r;
+    if (is_below(path, "/openapi"))
+        resp->status = 404; /* without a body, as kube-apiserver */
+    else
+        respond_not_found(resp);
+    return 0;
+}

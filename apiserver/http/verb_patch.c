@@ -1,0 +1,94 @@
+/* PATCH by JSON patch and by merge patch, of an object or of its status. A further kind of patch
+ * joins in negotiate_patch and patch_call_apply. Source: kubernetes-api.md 27. */
+#include "apiserver/http/verb_patch.h"
+
+#include "apiserver/base/json.h"
+#include "apiserver/base/mem.h"
+#include "apiserver/http/body.h"
+#include "apiserver/http/handler.h"
+#include "apiserver/http/params.h"
+#include "apiserver/http/respond.h"
+#include "apiserver/registry/patch.h"
+
+void patch_call_fini(struct patch_call *c)
+{
+    json_free(c->patch);
+    pairs_fini(&c->findings);
+    *c = (struct patch_call){0};
+}
+
+int patch_call_start(struct patch_call *c, const struct request *req, struct err *err)
+{
+    c->req = req;
+    return negotiate_patch(&req->headers, &c->type, err);
+}
+
+int patch_call_invalid(const cJSON *patched, const char *why, struct err *err)
+{
+    SCOPED(buf_fini) struct buf text = {0}, quoted = {0};
+    SCOPED(err_fini) struct err causes = {0};
+    json_print(patched, &text);
+    buf_go_quote(&quoted, buf_cstr(&text), text.len);
+    err_cause(&causes, "FieldValueInvalid", "patch", "Invalid value: %s: %s", buf_cstr(&quoted),
+              why);
+    return params_invalid_object(&causes, "", "", "", err);
+}
+
+/* A result that could not be decoded as an object is the patch's fault. */
+static int check_result(const cJSON *patched, struct err *err)
+{
+    SCOPED(buf_fini) struct buf text = {0};
+    SCOPED(err_fini) struct err why = {0};
+    json_print(patched, &text);
+    if (body_check_type_meta(patched, buf_str(&text), &why) == 0)
+        return 0;
+    return patch_call_invalid(patched, err_text(&why), err);
+}
+
+int patch_call_apply(struct patch_call *c, const cJSON *old, cJSON **ret, struct err *err)
+{
+    SCOPED(json_free_p) cJSON *patched = NULL;
+    if (!c->patch && body_decode_patch(c->req, c->type, &c->findings, &c->patch, err) < 0)
+        return -(int)err->code;
+    if (c->type == BODY_MERGE_PATCH)
+        patch_merge(old, c->patch, &patched);
+    else if (patch_json(old, c->patch, &patched, err) < 0)
+        return -(int)err->code;
+    if (check_result(patched, err) < 0)
+        return -(int)err->code;
+    *ret = steal(&patched);
+    return 0;
+}
+
+static int change(void *ctx, const cJSON *old, cJSON **ret, struct err *err)
+{
+    return patch_call_apply(ctx, old, ret, err);
+}
+
+int verb_patch(struct pipeline *p, struct request *req, struct response *resp, struct err *err)
+{
+    const struct route *r = &req->route;
+    struct negotiated form;
+    struct write_options options;
+    SCOPED(patch_call_fini) struct patch_call call = {0};
+    struct object *o = NULL;
+    if (patch_call_start(&call, req, err) < 0 || handler_check_name(req, err) < 0 ||
+        negotiate(&req->headers, &req->params, NEGOTIATE_RESOURCE, &form, err) < 0 ||
+        body_check_size(req, err) < 0 || params_write(req, "PatchOptions", &options, err) < 0)
+        return -(int)err->code;
+    options.decode_findings = &call.findings;
+    struct update_request update = {.kind = r->kind,
+                                    .namespace_name = r->namespace_name,
+                                    .name = r->name,
+                                    .is_status = strcmp(r->subresource, "status") == 0,
+                                    .is_patch = true,
+                                    .change = change,
+                                    .ctx = &call};
+    int result = registry_update(p->config.registry, &update, &options, &o, err);
+    if (result < 0)
+        return result;
+    struct answer a = {.req = req, .form = &form, .kind = r->kind, .clock = p->config.clock};
+    result = respond_object(&a, 200, o, resp, err);
+    object_unref(o);
+    return result;
+}

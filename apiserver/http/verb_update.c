@@ -1,0 +1,44 @@
+/* PUT of an object or of its status. Source: kubernetes-api.md 17, 19. */
+#include "apiserver/base/json.h"
+#include "apiserver/base/mem.h"
+#include "apiserver/http/body.h"
+#include "apiserver/http/handler.h"
+#include "apiserver/http/params.h"
+#include "apiserver/http/respond.h"
+
+/* ctx is the client's tree; it is wanted once more when somebody else wrote in between. */
+static int give_copy(void *ctx, const cJSON *old, cJSON **ret, struct err *err)
+{
+    (void)old, (void)err;
+    *ret = json_copy(ctx);
+    return 0;
+}
+
+int verb_update(struct pipeline *p, struct request *req, struct response *resp, struct err *err)
+{
+    const struct route *r = &req->route;
+    struct negotiated form;
+    struct write_options options;
+    SCOPED(pairs_fini) struct pairs findings = {0};
+    SCOPED(json_free_p) cJSON *tree = NULL;
+    struct object *o = NULL;
+    if (handler_check_name(req, err) < 0 ||
+        negotiate(&req->headers, &req->params, NEGOTIATE_RESOURCE, &form, err) < 0 ||
+        handler_check_body(req, err) < 0 || params_write(req, "UpdateOptions", &options, err) < 0 ||
+        body_decode_object(req, r->kind, options.field_validation, &findings, &tree, err) < 0)
+        return -(int)err->code;
+    options.decode_findings = &findings;
+    struct update_request update = {.kind = r->kind,
+                                    .namespace_name = r->namespace_name,
+                                    .name = r->name,
+                                    .is_status = strcmp(r->subresource, "status") == 0,
+                                    .change = give_copy,
+                                    .ctx = tree};
+    int result = registry_update(p->config.registry, &update, &options, &o, err);
+    if (result < 0)
+        return result;
+    struct answer a = {.req = req, .form = &form, .kind = r->kind, .clock = p->config.clock};
+    result = respond_object(&a, 200, o, resp, err);
+    object_unref(o);
+    return result;
+}
