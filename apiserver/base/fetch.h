@@ -46,7 +46,7 @@ int fetch_do(struct fetch *f, const struct fetch_request *req, struct fetch_resp
 void fetch_response_fini(struct fetch_response *r);
 
 /* A streamed answer. Callbacks in order: on_open once with the status, on_data any number of times, on_end exactly once,
- * last (err->code ERR_NONE at a clean end). After on_end nothing is called. Returning false from on_data ends the stream. */
+ * last (err->code ERR_NONE at a clean end, ERR_CANCELLED when we ended it, ERR_TIMEOUT when idle for too long). After on_end nothing is called. Returning false from on_data ends the stream. */
 struct fetch_stream_ops {
     void (*on_open)(void *ctx, int status);
     bool (*on_data)(void *ctx, const char *p, size_t n);
