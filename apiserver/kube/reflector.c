@@ -48,8 +48,9 @@ struct reflector {
     struct err end_err;
 
     /* of the reflector's thread */
-    char *version; /* resume after it; NULL = list */
-    cJSON **objects;
+    char *version;         /* resume after it; NULL = list */
+    cJSON *pages;          /* an array of the lists received, while listing */
+    const cJSON **objects; /* the items in them */
     size_t n_objects, cap_objects;
     int64_t backoff_ms;
     bool is_link_known, is_link_up;
@@ -140,8 +141,7 @@ static bool is_stopping(struct reflector *r)
 
 static void drop_objects(struct reflector *r)
 {
-    for (size_t i = 0; i < r->n_objects; i++)
-        json_free(r->objects[i]);
+    json_free(steal(&r->pages));
     free(r->objects);
     r->objects = NULL;
     r->n_objects = r->cap_objects = 0;
@@ -159,21 +159,20 @@ static void add_type(cJSON *item, const cJSON *list)
     json_set_str(item, "apiVersion", version);
 }
 
-/* What the cluster has stored is what it is: one odd object must not stop the copy of all others.
- */
+/* What the cluster has stored is what it is: one odd object must not stop the copy of the rest. */
 static const struct json_opts lenient = {.flags = JSON_REPLACE_BAD_UTF8 | JSON_KEEP_LAST_DUPLICATE};
 
 static int take_items(struct reflector *r, cJSON *list, struct err *err)
 {
-    cJSON *items = json_get(list, "items");
-    while (items != NULL && items->child != NULL) {
+    cJSON *item;
+    cJSON_ArrayForEach(item, json_get(list, "items"))
+    {
         if (r->n_objects == OBJECTS_MAX)
             return err_set(err, ERR_TOO_LARGE, "%s: more than %zu objects", r->path, OBJECTS_MAX);
         if (r->n_objects == r->cap_objects) {
             r->cap_objects = r->cap_objects == 0 ? 64 : 2 * r->cap_objects;
             r->objects = xreallocarray(r->objects, r->cap_objects, sizeof(cJSON *));
         }
-        cJSON *item = cJSON_DetachItemViaPointer(items, items->child);
         add_type(item, list);
         r->objects[r->n_objects++] = item;
     }
@@ -222,11 +221,14 @@ static int list_all(struct reflector *r, struct err *err)
 {
     SCOPED_FREE char *token = NULL;
     drop_objects(r);
+    r->pages = json_array();
     do {
-        SCOPED(json_free_p) cJSON *list = NULL;
+        cJSON *list = NULL;
         int code = fetch_page(r, token, &list, err);
-        if (code == 0)
+        if (code == 0) {
+            json_push(r->pages, list);
             code = take_items(r, list, err);
+        }
         if (code < 0)
             return code;
         free(token);
@@ -258,7 +260,7 @@ static int relist(struct reflector *r, struct err *err)
     int code = list_all(r, err);
     if (code == 0) {
         set_link(r, true, NULL);
-        r->ops.on_replace(r->ctx, (const cJSON *const *)r->objects, r->n_objects, r->version);
+        r->ops.on_replace(r->ctx, r->objects, r->n_objects, r->version);
     } else {
         free(r->version);
         r->version = NULL;
