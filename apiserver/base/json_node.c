@@ -223,7 +223,7 @@ cJSON *json_keys_find(const struct json_keys *k, const cJSON *object, const char
     cJSON *node;
     cJSON_ArrayForEach(node, object)
     {
-        if (strcmp(node->string, name) == 0)
+        if (*node->string == *name && strcmp(node->string, name) == 0)
             return node;
     }
     return NULL;

@@ -96,10 +96,32 @@ static bool skip_blanks(struct parser *p)
  * -------------------------------------------------------------------------------------------------------
  */
 
+/* Whether one of eight bytes is a control, a quote, a backslash or not ASCII. */
+static bool has_special(uint64_t eight)
+{
+    const uint64_t ones = 0x0101010101010101u, tops = 0x8080808080808080u;
+    uint64_t quote = eight ^ ones * '"', backslash = eight ^ ones * '\\';
+    uint64_t control = (eight - ones * 0x20) & ~eight;
+    return ((eight | control | ((quote - ones) & ~quote) | ((backslash - ones) & ~backslash)) &
+            tops) != 0;
+}
+
+static void skip_plain_words(struct parser *p)
+{
+    uint64_t eight;
+    while (p->end - p->at >= 8) {
+        memcpy(&eight, p->at, 8);
+        if (has_special(eight))
+            return;
+        p->at += 8;
+    }
+}
+
 /* Moves over bytes that stand for themselves. */
 static void skip_plain(struct parser *p)
 {
     uint32_t rune;
+    skip_plain_words(p);
     while (p->at < p->end) {
         unsigned char c = (unsigned char)*p->at;
         size_t n = c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
@@ -435,10 +457,26 @@ static bool read_scalar(struct parser *p, cJSON *node)
     }
 }
 
+static bool starts_value(unsigned char c)
+{
+    switch (c) {
+    case '{':
+    case '[':
+    case '"':
+    case '-':
+    case 't':
+    case 'f':
+    case 'n':
+        return true;
+    default:
+        return is_digit(c);
+    }
+}
+
 static bool read_value(struct parser *p)
 {
     unsigned char c = (unsigned char)*p->at;
-    if (c == 0 || (!strchr("{[\"-tfn", c) && !is_digit(c)))
+    if (!starts_value(c))
         return fail(p, "looking for beginning of value");
     cJSON *node = take_target(p);
     if (!node)
