@@ -51,7 +51,8 @@ struct stream {
     int (*pull)(struct stream *s, struct buf *out);
     void (*close)(struct stream *s); /* peer gone or finished; called exactly once; frees */
     /* Set by the transport before the first pull. The stream's maker arranges that wake is called; until set, wakes may be lost, so the
-     * transport pulls once after setting it. */
+     * transport pulls once after setting it. So read it on other threads only once pull has run, and under a lock that pull and close take
+     * too: after close has returned no wake may run or come. */
     void (*wake)(void *ctx);
     void *wake_ctx;
 };

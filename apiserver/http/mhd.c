@@ -1,0 +1,516 @@
+/* A request's way through libmicrohttpd (0.9.75): the target as sent (log callback), headers (first
+ * call of the access handler), body (further calls), complete (last call): suspend, a worker runs
+ * the handler and resumes, the handler is called once more and queues the response. A stream's
+ * reader suspends when there is nothing to say and is resumed by peer_wake. */
+#include "apiserver/http/mhd.h"
+
+#include <limits.h>
+#include <microhttpd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "apiserver/base/log.h"
+#include "apiserver/base/map.h"
+#include "apiserver/base/mem.h"
+#include "apiserver/http/workers.h"
+
+/* Bytes a connection may use for one request's head and the answer's: 64 KiB of headers and what is
+ * made of them. Pages that are not touched cost nothing. */
+#define CONNECTION_MEMORY ((size_t)128 << 10)
+#define QUEUE_PER_WORKER 32 /* requests that wait for a worker */
+#define DRAIN_FACTOR                                                                               \
+    8 /* this many times max_body is read from a body that is too large, for the 413 to arrive */
+#define BODIES_MAX ((size_t)512 << 20)  /* bytes of all bodies that are in flight; beyond it 429 */
+#define STREAM_CHUNK ((size_t)16 << 10) /* bytes collected before a chunk is handed on */
+#define STREAM_BUFFER_MAX ((size_t)64 << 20)
+#define FALLBACK_BLOCK 1024 /* bytes libmicrohttpd reads at once from a stream for HTTP/1.0 */
+
+struct mhd {
+    struct mhd_config config;
+    struct MHD_Daemon *daemon;
+    struct workers *workers;
+    atomic_bool is_draining;
+    size_t body_bytes;    /* of all exchanges; libmicrohttpd's thread only */
+    pthread_mutex_t lock; /* guards what follows */
+    struct peer **by_fd;  /* given to mhd_add, not yet started; index = descriptor */
+    size_t n_by_fd;
+    struct link *links; /* started */
+};
+
+/* A started connection. */
+struct link {
+    struct link *prev, *next;
+    struct peer *peer;
+};
+
+enum step {
+    STEP_HEAD,     /* no call of the access handler yet */
+    STEP_BODY,     /* collecting */
+    STEP_WORKING,  /* suspended, a worker has it */
+    STEP_ANSWERED, /* resp is complete */
+    STEP_SENT,     /* libmicrohttpd has the response */
+};
+
+/* One request and its answer. libmicrohttpd's thread, except while a worker has it. */
+struct exchange {
+    struct mhd *mhd;
+    struct MHD_Connection *connection;
+    struct peer *peer;
+    enum step step;
+    bool is_refused; /* the body does not fit beside the others */
+    uint64_t received;
+    size_t counted; /* bytes of the body in mhd.body_bytes */
+    struct request req;
+    struct response resp;
+    struct buf chunk; /* pulled from the stream, not yet taken */
+    size_t chunk_off;
+    bool is_over; /* the stream has said so */
+};
+
+/* ---- the target ---- */
+
+/* Path and query of an absolute target too (RFC 9112, 3.2.2). */
+static const char *origin_form(const char *target)
+{
+    const char *scheme_end = *target == '/' ? NULL : strstr(target, "://");
+    if (!scheme_end)
+        return target;
+    const char *path = strchr(scheme_end + 3, '/');
+    return path ? path : "/";
+}
+
+static struct peer *peer_of(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    struct link *link = info->socket_context;
+    return link->peer;
+}
+
+static void *on_target(void *ctx, const char *target, struct MHD_Connection *connection)
+{
+    struct exchange *x = xcalloc(1, sizeof *x);
+    x->mhd = ctx;
+    x->connection = connection;
+    x->peer = peer_of(connection);
+    target = origin_form(target);
+    size_t n = strcspn(target, "?");
+    x->req.path = xstrndup(target, n);
+    x->req.query = xstrdup(target[n] == '?' ? target + n + 1 : "");
+    return x;
+}
+
+/* libmicrohttpd decodes a copy that nobody looks at. */
+static size_t leave_escaped(void *ctx, struct MHD_Connection *connection, char *s)
+{
+    (void)ctx;
+    (void)connection;
+    return strlen(s);
+}
+
+/* ---- head and body ---- */
+
+static enum MHD_Result put_header(void *ctx, enum MHD_ValueKind kind, const char *name,
+                                  const char *value)
+{
+    (void)kind;
+    pairs_add(ctx, name, value ? value : "");
+    return MHD_YES;
+}
+
+static void read_head(struct exchange *x, const char *method)
+{
+    x->req.method = xstrdup(method);
+    x->req.remote_addr = xstrdup(x->peer->addr);
+    x->req.chain = x->peer->chain;
+    x->req.n_chain = x->peer->n_chain;
+    x->req.body.max = x->mhd->config.max_body;
+    MHD_get_connection_values(x->connection, MHD_HEADER_KIND, put_header, &x->req.headers);
+    x->step = STEP_BODY;
+    peer_set_phase(x->peer, PEER_BODY);
+}
+
+static void drop_body(struct exchange *x)
+{
+    x->mhd->body_bytes -= x->counted;
+    x->counted = 0;
+    buf_fini(&x->req.body);
+}
+
+static uint64_t drain_max(const struct exchange *x)
+{
+    return (uint64_t)x->mhd->config.max_body * DRAIN_FACTOR;
+}
+
+/* False when so much was thrown away that the connection has to end. */
+static bool take_body(struct exchange *x, const char *p, size_t n)
+{
+    struct mhd *m = x->mhd;
+    x->received += n;
+    if (x->received > m->config.max_body && !x->req.body_too_large) {
+        x->req.body_too_large = true;
+        drop_body(x);
+    }
+    if (!x->req.body_too_large && !x->is_refused && n > BODIES_MAX - m->body_bytes) {
+        x->is_refused = true;
+        drop_body(x);
+    }
+    if (x->req.body_too_large || x->is_refused)
+        return x->received <= drain_max(x);
+    buf_append(&x->req.body, p, n);
+    m->body_bytes += n;
+    x->counted += n;
+    return true;
+}
+
+/* A body announced as larger than what would be drained, or one that the client holds back until it
+ * is asked for, is refused before it is sent. */
+static bool is_announced_too_large(const struct exchange *x)
+{
+    const char *text = pairs_get_ci(&x->req.headers, "Content-Length");
+    const char *expect = pairs_get_ci(&x->req.headers, "Expect");
+    uint64_t n = 0;
+    if (!text || pairs_get_ci(&x->req.headers, "Transfer-Encoding") || str_to_u64(text, &n) < 0)
+        return false;
+    return n > drain_max(x) || (expect && n > x->mhd->config.max_body);
+}
+
+/* ---- the answer ---- */
+
+static ssize_t take_chunk(struct exchange *x, char *out, size_t max)
+{
+    size_t n = x->chunk.len - x->chunk_off;
+    if (n > max)
+        n = max;
+    memcpy(out, x->chunk.data + x->chunk_off, n);
+    x->chunk_off += n;
+    if (x->chunk_off == x->chunk.len) {
+        buf_fini(&x->chunk); /* a quiet stream holds no memory */
+        x->chunk_off = 0;
+    }
+    return (ssize_t)n;
+}
+
+/* What is ready, up to about a chunk; false when there is nothing now. */
+static bool pull_chunk(struct exchange *x)
+{
+    struct stream *s = x->resp.stream;
+    x->chunk.max = STREAM_BUFFER_MAX;
+    int r = 1;
+    while (r == 1 && x->chunk.len < STREAM_CHUNK && !buf_failed(&x->chunk))
+        r = s->pull(s, &x->chunk);
+    x->is_over = r < 0;
+    return x->chunk.len > 0 || x->is_over;
+}
+
+static void suspend(void *connection)
+{
+    MHD_suspend_connection(connection);
+}
+
+static void resume(void *connection)
+{
+    MHD_resume_connection(connection);
+}
+
+static ssize_t read_stream(void *ctx, uint64_t pos, char *out, size_t max)
+{
+    (void)pos;
+    struct exchange *x = ctx;
+    for (;;) {
+        if (atomic_load(&x->peer->is_gone) || buf_failed(&x->chunk))
+            return MHD_CONTENT_READER_END_WITH_ERROR;
+        if (x->chunk.len > 0)
+            return take_chunk(x, out, max);
+        if (x->is_over || atomic_load(&x->mhd->is_draining))
+            return MHD_CONTENT_READER_END_OF_STREAM;
+        if (!pull_chunk(x) && peer_sleep(x->peer, x->connection, suspend, resume))
+            return 0;
+    }
+}
+
+static struct MHD_Response *make_stream_response(struct exchange *x)
+{
+    x->resp.stream->wake_ctx = x->peer;
+    x->resp.stream->wake = peer_wake;
+    struct MHD_Response *r =
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, FALLBACK_BLOCK, read_stream, x, NULL);
+    /* After the head that answers HEAD libmicrohttpd would send the last chunk; not so to the
+     * eldest of clients. */
+    if (r && strcmp(x->req.method, "HEAD") == 0)
+        MHD_set_response_options(r, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT, MHD_RO_END);
+    return r;
+}
+
+static struct MHD_Response *make_body_response(struct exchange *x)
+{
+    size_t n = 0;
+    char *p = buf_take(&x->resp.body, &n);
+    struct MHD_Response *r = MHD_create_response_from_buffer(n, p, MHD_RESPMEM_MUST_FREE);
+    if (!r)
+        free(p);
+    return r;
+}
+
+static void put_headers(struct exchange *x, struct MHD_Response *r)
+{
+    for (size_t i = 0; i < x->resp.headers.n; i++) {
+        const struct pair *h = &x->resp.headers.v[i];
+        if (MHD_add_response_header(r, h->name, h->value) != MHD_YES)
+            log_debug("response header left out name=%s", h->name);
+    }
+    if (atomic_load(&x->mhd->is_draining))
+        MHD_add_response_header(r, "Connection", "close");
+}
+
+static enum MHD_Result send_response(struct exchange *x)
+{
+    struct MHD_Response *r = x->resp.stream ? make_stream_response(x) : make_body_response(x);
+    if (!r)
+        return MHD_NO;
+    put_headers(x, r);
+    x->step = STEP_SENT;
+    enum MHD_Result sent = MHD_queue_response(x->connection, (unsigned)x->resp.status, r);
+    MHD_destroy_response(r); /* libmicrohttpd holds its own reference */
+    return sent;
+}
+
+static void fill_busy_response(struct response *resp)
+{
+    resp->status = 429;
+    pairs_add(&resp->headers, "Content-Type", "text/plain; charset=utf-8");
+    pairs_add(&resp->headers, "X-Content-Type-Options", "nosniff");
+    pairs_add(&resp->headers, "Retry-After", "1");
+    buf_puts(&resp->body, "Too many requests, please try again later.\n");
+}
+
+/* On a worker. The exchange cannot end while its connection is suspended. */
+static void run_handler(void *item)
+{
+    struct exchange *x = item;
+    struct MHD_Connection *connection = x->connection;
+    x->mhd->config.handler(x->mhd->config.ctx, &x->req, &x->resp);
+    x->step = STEP_ANSWERED;
+    MHD_resume_connection(connection);
+}
+
+/* Suspends first: the worker may be done before workers_put returns. */
+static enum MHD_Result start_work(struct exchange *x)
+{
+    peer_set_phase(x->peer, PEER_BUSY);
+    if (x->is_refused) {
+        fill_busy_response(&x->resp);
+        return send_response(x);
+    }
+    x->step = STEP_WORKING;
+    MHD_suspend_connection(x->connection);
+    if (workers_put(x->mhd->workers, x))
+        return MHD_YES;
+    fill_busy_response(&x->resp);
+    x->step = STEP_ANSWERED;
+    MHD_resume_connection(x->connection);
+    return MHD_YES;
+}
+
+static enum MHD_Result on_access(void *ctx, struct MHD_Connection *connection, const char *url,
+                                 const char *method, const char *version, const char *body,
+                                 size_t *body_len, void **exchange)
+{
+    (void)ctx;
+    (void)connection;
+    (void)url;
+    (void)version;
+    struct exchange *x = *exchange;
+    switch (x->step) {
+    case STEP_HEAD:
+        read_head(x, method);
+        if (!is_announced_too_large(x))
+            return MHD_YES;
+        x->req.body_too_large = true;
+        return start_work(x);
+    case STEP_BODY:
+        if (*body_len == 0)
+            return start_work(x);
+        if (!take_body(x, body, *body_len))
+            return MHD_NO;
+        *body_len = 0;
+        return MHD_YES;
+    case STEP_ANSWERED:
+        return send_response(x);
+    case STEP_WORKING:
+    case STEP_SENT:
+    default:
+        return MHD_YES;
+    }
+}
+
+static void on_completed(void *ctx, struct MHD_Connection *connection, void **exchange,
+                         enum MHD_RequestTerminationCode why)
+{
+    (void)ctx;
+    (void)connection;
+    (void)why;
+    struct exchange *x = *exchange;
+    if (!x)
+        return;
+    *exchange = NULL;
+    drop_body(x);
+    response_fini(&x->resp);
+    request_fini(&x->req);
+    buf_fini(&x->chunk);
+    peer_set_phase(x->peer, PEER_IDLE);
+    free(x);
+}
+
+/* ---- connections ---- */
+
+static struct peer *take_by_fd(struct mhd *m, int fd)
+{
+    size_t i = (size_t)fd;
+    return i < m->n_by_fd ? steal(&m->by_fd[i]) : NULL;
+}
+
+static struct link *start_link(struct mhd *m, int fd)
+{
+    struct link *link = xcalloc(1, sizeof *link);
+    pthread_mutex_lock(&m->lock);
+    link->peer = take_by_fd(m, fd);
+    link->next = m->links;
+    if (m->links)
+        m->links->prev = link;
+    m->links = link;
+    pthread_mutex_unlock(&m->lock);
+    return link;
+}
+
+static void end_link(struct mhd *m, struct link *link)
+{
+    pthread_mutex_lock(&m->lock);
+    if (link->prev)
+        link->prev->next = link->next;
+    else
+        m->links = link->next;
+    if (link->next)
+        link->next->prev = link->prev;
+    pthread_mutex_unlock(&m->lock);
+    peer_unref(link->peer);
+    free(link);
+}
+
+static void on_connection(void *ctx, struct MHD_Connection *connection, void **link,
+                          enum MHD_ConnectionNotificationCode what)
+{
+    struct mhd *m = ctx;
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        const union MHD_ConnectionInfo *info =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        *link = start_link(m, info->connect_fd);
+    } else {
+        end_link(m, *link);
+        *link = NULL;
+    }
+}
+
+/* The peer is found again by the descriptor, which is ours alone until libmicrohttpd closes it.
+ * What was there before belonged to a connection that never started. */
+static void remember(struct mhd *m, int fd, struct peer *peer)
+{
+    size_t i = (size_t)fd;
+    pthread_mutex_lock(&m->lock);
+    if (i >= m->n_by_fd) {
+        size_t n = i * 2 + 64;
+        m->by_fd = xreallocarray(m->by_fd, n, sizeof(struct peer *));
+        memset(m->by_fd + m->n_by_fd, 0, (n - m->n_by_fd) * sizeof(struct peer *));
+        m->n_by_fd = n;
+    }
+    struct peer *stale = m->by_fd[i];
+    m->by_fd[i] = peer_ref(peer);
+    pthread_mutex_unlock(&m->lock);
+    peer_unref(stale);
+}
+
+bool mhd_add(struct mhd *m, int fd, struct peer *peer)
+{
+    /* Only its presence matters to libmicrohttpd. */
+    struct sockaddr addr = {.sa_family = AF_UNIX};
+    remember(m, fd, peer);
+    return MHD_add_connection(m->daemon, fd, &addr, sizeof addr) == MHD_YES;
+}
+
+/* ---- start and stop ---- */
+
+static void on_log(void *ctx, const char *fmt, va_list args) __attribute__((format(printf, 2, 0)));
+static void on_log(void *ctx, const char *fmt, va_list args)
+{
+    (void)ctx;
+    char text[256];
+    vsnprintf(text, sizeof text, fmt, args);
+    text[strcspn(text, "\n")] = '\0';
+    log_debug("libmicrohttpd text=\"%s\"", text);
+}
+
+static struct MHD_Daemon *start_daemon(struct mhd *m)
+{
+    unsigned flags = MHD_USE_NO_LISTEN_SOCKET | MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC |
+                     MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+    unsigned timeout_s = (unsigned)((m->config.idle_timeout_ms + 999) / 1000);
+    /* Half as many again: a connection that ended here may still wait to be cleaned up there. */
+    unsigned limit = (unsigned)(m->config.max_connections + m->config.max_connections / 2 + 16);
+    return MHD_start_daemon(
+        flags, 0, NULL, NULL, on_access, m, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
+        MHD_OPTION_URI_LOG_CALLBACK, on_target, m, MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped,
+        NULL, MHD_OPTION_NOTIFY_COMPLETED, on_completed, m, MHD_OPTION_NOTIFY_CONNECTION,
+        on_connection, m, MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY,
+        MHD_OPTION_CONNECTION_LIMIT, limit, MHD_OPTION_CONNECTION_TIMEOUT, timeout_s,
+        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+}
+
+int mhd_new(const struct mhd_config *config, struct mhd **ret, struct err *err)
+{
+    struct mhd *m = xcalloc(1, sizeof *m);
+    m->config = *config;
+    pthread_mutex_init(&m->lock, NULL);
+    m->workers =
+        workers_new(config->workers, (size_t)config->workers * QUEUE_PER_WORKER, run_handler);
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old); /* inherited: signals go to the main thread */
+    if (m->workers)
+        m->daemon = start_daemon(m);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (!m->daemon) {
+        mhd_free(m);
+        return err_set(err, ERR_INTERNAL, "HTTP threads could not be started");
+    }
+    *ret = m;
+    return 0;
+}
+
+void mhd_drain(struct mhd *m)
+{
+    atomic_store(&m->is_draining, true);
+    pthread_mutex_lock(&m->lock);
+    for (struct link *link = m->links; link; link = link->next)
+        peer_wake(link->peer);
+    pthread_mutex_unlock(&m->lock);
+}
+
+/* Workers first: what they have is suspended, and the daemon does not end with suspended
+ * connections. */
+void mhd_free(struct mhd *m)
+{
+    if (!m)
+        return;
+    if (m->workers)
+        workers_stop(m->workers);
+    if (m->daemon)
+        MHD_stop_daemon(m->daemon);
+    workers_free(m->workers);
+    for (size_t i = 0; i < m->n_by_fd; i++)
+        peer_unref(m->by_fd[i]);
+    free(m->by_fd);
+    pthread_mutex_destroy(&m->lock);
+    free(m);
+}
