@@ -144,9 +144,9 @@ const char *json_node_number(const cJSON *node, char space[JSON_NUMBER_SIZE])
     return space;
 }
 
-/* ---- keys: open addressing, keyed with SipHash-1-3 so that a client cannot choose colliding names
- * --------------- */
+/* ---- keys ---- */
 
+/* Open addressing; SipHash with a secret, so that a client cannot choose colliding names. */
 struct json_key {
     uint64_t hash;
     cJSON *node; /* NULL = free */

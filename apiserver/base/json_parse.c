@@ -92,9 +92,7 @@ static bool skip_blanks(struct parser *p)
     return p->at < p->end;
 }
 
-/* ---- strings
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- strings ---- */
 
 /* Whether one of eight bytes is a control, a quote, a backslash or not ASCII. */
 static bool has_special(uint64_t eight)
@@ -258,9 +256,7 @@ static bool read_string(struct parser *p, char **ret)
     return true;
 }
 
-/* ---- nodes
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- nodes ---- */
 
 static bool count_node(struct parser *p)
 {
@@ -336,9 +332,7 @@ static bool start_member(struct parser *p, char *take_key)
     return true;
 }
 
-/* ---- values
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- values ---- */
 
 static void after_value(struct parser *p)
 {

@@ -73,8 +73,7 @@ static bool fail_syntax(struct reader *r)
     return false;
 }
 
-/* ---- the allowance and anchors
- * ------------------------------------------------------------------------------------- */
+/* ---- the allowance and anchors ---- */
 
 static bool charge(struct reader *r, const yaml_event_t *event, size_t nodes, size_t bytes)
 {
@@ -179,9 +178,7 @@ static void forget_anchors(struct reader *r)
     r->anchor_names = json_object();
 }
 
-/* ---- scalars
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- scalars ---- */
 
 /* The short name of a tag: !!str for tag:yaml.org,2002:str. */
 static const char *short_tag(const char *tag, char out[32])
@@ -281,9 +278,7 @@ static bool read_scalar(struct reader *r, const yaml_event_t *event, cJSON *node
     return node->type != cJSON_Invalid || refuse_no_json(r, text);
 }
 
-/* ---- structure
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- structure ---- */
 
 static struct frame *top(struct reader *r)
 {
@@ -551,9 +546,7 @@ static bool read_only_document(struct reader *r)
     return !r->err->code && check_duplicates(r);
 }
 
-/* ---- JSON texts
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- JSON texts ---- */
 
 static bool may_be_json(const char *p, size_t n)
 {

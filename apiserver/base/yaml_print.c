@@ -23,9 +23,7 @@ struct printer {
     bool is_line_started; /* the first entry of a container goes behind the dash it is in */
 };
 
-/* ---- strings
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- strings ---- */
 
 /* Characters that may stand in a YAML text as they are, line breaks not counted. */
 static bool is_printable(uint32_t rune)
@@ -146,9 +144,7 @@ static void put_block_string(struct buf *out, const char *s, size_t indent)
     }
 }
 
-/* ---- structure
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- structure ---- */
 
 static bool has_children(const cJSON *node)
 {

@@ -12,6 +12,7 @@ enum yaml_kind {
     YAML_KIND_NO_JSON, /* .inf, .nan: a float that JSON cannot hold */
 };
 
-/* What an untagged plain scalar is, and its value in node (which must be empty; NULL if only the kind matters). */
+/* What an untagged plain scalar is, and its value in node (which must be empty; NULL if only the
+ * kind matters). */
 enum yaml_kind yaml_resolve(const char *text, cJSON *node);
 const char *yaml_kind_tag(enum yaml_kind kind); /* "!!str", ... */

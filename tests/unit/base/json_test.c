@@ -23,9 +23,7 @@ static char *repeat(const char *s, size_t times)
     return buf_take(&b, NULL);
 }
 
-/* ---- reading
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- reading ---- */
 
 static const struct {
     const char *in, *out; /* out NULL: prints as it came */
@@ -266,9 +264,7 @@ START_TEST(number_of_values_is_bounded)
 }
 END_TEST
 
-/* ---- numbers
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- numbers ---- */
 
 static const struct {
     const char *text;
@@ -375,8 +371,7 @@ START_TEST(ints_survive)
 }
 END_TEST
 
-/* ---- printing, order, equality, copies
- * ----------------------------------------------------------------------------- */
+/* ---- printing, order, equality, copies ---- */
 
 START_TEST(pretty)
 {
@@ -471,8 +466,7 @@ START_TEST(equality)
 }
 END_TEST
 
-/* ---- access and editing
- * -------------------------------------------------------------------------------------------- */
+/* ---- access and editing ---- */
 
 START_TEST(access)
 {
@@ -583,9 +577,7 @@ START_TEST(goes_with_cjson)
 }
 END_TEST
 
-/* ---- cost
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- cost ---- */
 
 static double seconds(void)
 {

@@ -182,9 +182,7 @@ START_TEST(all_documents)
 }
 END_TEST
 
-/* ---- limits
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- limits ---- */
 
 static double seconds(void)
 {
@@ -277,9 +275,7 @@ START_TEST(deep_and_long)
 }
 END_TEST
 
-/* ---- printing
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- printing ---- */
 
 START_TEST(prints_as_kubectl_does)
 {
