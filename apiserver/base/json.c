@@ -32,9 +32,7 @@ void json_free_p(cJSON **tree)
     *tree = NULL;
 }
 
-/* ---- access
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- access ---- */
 
 static cJSON *get(const cJSON *tree, const char *name, size_t n)
 {
@@ -102,9 +100,7 @@ size_t json_len(const cJSON *node)
     return n;
 }
 
-/* ---- numbers
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- numbers ---- */
 
 /* A decimal text taken apart: 0.d1 d2 d3... times ten to the exponent, d1 and the last digit not
  * zero. */
@@ -205,9 +201,7 @@ bool json_node_is_int(const cJSON *node)
     return cJSON_IsNumber(node) && !strpbrk(json_node_number(node, space), ".eEn");
 }
 
-/* ---- building
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- building ---- */
 
 cJSON *json_object(void)
 {
@@ -285,6 +279,37 @@ static void replace_node(cJSON *container, cJSON *old, cJSON *take)
     json_free(old);
 }
 
+cJSON *json_detach_item(cJSON *container, cJSON *item)
+{
+    unlink_node(container, item);
+    return item;
+}
+
+void json_replace_item(cJSON *container, cJSON *item, cJSON *take_value)
+{
+    set_name(take_value, item->string ? xstrdup(item->string) : NULL);
+    replace_node(container, item, take_value);
+}
+
+void json_insert(cJSON *array, size_t index, cJSON *take_value)
+{
+    cJSON *after = array->child;
+    while (after && index-- > 0)
+        after = after->next;
+    set_name(take_value, NULL);
+    if (!after) {
+        json_node_append(array, take_value);
+        return;
+    }
+    take_value->next = after;
+    take_value->prev = after->prev;
+    if (after == array->child)
+        array->child = take_value;
+    else
+        after->prev->next = take_value;
+    after->prev = take_value;
+}
+
 void json_set(cJSON *object, const char *name, cJSON *take_value)
 {
     assert(cJSON_IsObject(object) && take_value);
@@ -349,8 +374,7 @@ cJSON *json_ensure_object(cJSON *object, const char *name)
     return node;
 }
 
-/* ---- order, equality, copies
- * --------------------------------------------------------------------------------------- */
+/* ---- order, equality, copies ---- */
 
 static int compare_names(const void *a, const void *b)
 {

@@ -127,8 +127,9 @@ int namespaces_find(struct namespaces *n, const char *name, bool *ret_exists,
         nanosleep(&(struct timespec){.tv_nsec = SECOND_LOOK_MS * 1000000}, NULL);
         mark = look(n, name);
     }
-    if (!mark && ask(n, name, &mark, err) < 0)
-        return -(int)(err ? err->code : ERR_UNAVAILABLE);
+    int rc = mark ? 0 : ask(n, name, &mark, err);
+    if (rc < 0)
+        return rc;
     *ret_exists = mark != NULL;
     *ret_is_terminating = mark == &terminating_mark;
     return 0;

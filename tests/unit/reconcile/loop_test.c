@@ -1,0 +1,175 @@
+/* The keyed queue: one key on one worker, delays, failures, stop and start. */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "apiserver/base/clock.h"
+#include "reconcile/loop.h"
+#include "tests/lib/suite.h"
+
+#define KEYS 50
+#define WAIT_MS 20000 /* more than any pass here takes on a busy machine */
+
+/* What the passes saw; guarded by lock. */
+static struct seen {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int passes, running[KEYS], total[KEYS], fail_first;
+    bool overlapped;
+    int64_t again_ms;
+} seen = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static int work(void *ctx, const char *key, struct loop_result *ret)
+{
+    (void)ctx;
+    int k = (key[0] - 'a') * 10 + (key[1] - '0');
+    pthread_mutex_lock(&seen.lock);
+    if (seen.running[k]++)
+        seen.overlapped = true;
+    pthread_mutex_unlock(&seen.lock);
+    sched_yield();
+    pthread_mutex_lock(&seen.lock);
+    seen.running[k]--;
+    seen.total[k]++;
+    seen.passes++;
+    int rc = 0;
+    if (seen.fail_first > 0) {
+        seen.fail_first--;
+        rc = -1;
+    }
+    ret->again_after_ms = seen.again_ms;
+    seen.again_ms = 0;
+    pthread_cond_broadcast(&seen.changed);
+    pthread_mutex_unlock(&seen.lock);
+    return rc;
+}
+
+static struct loop *make(int workers)
+{
+    return loop_new(&(struct loop_config){
+        .name = "test", .workers = workers, .clock = &clock_system, .work = work});
+}
+
+static void wait_passes(int n)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += WAIT_MS / 1000;
+    pthread_mutex_lock(&seen.lock);
+    while (seen.passes < n) {
+        if (pthread_cond_timedwait(&seen.changed, &seen.lock, &until) != 0) {
+            pthread_mutex_unlock(&seen.lock);
+            ck_abort_msg("only %d of %d passes came", seen.passes, n);
+        }
+    }
+    pthread_mutex_unlock(&seen.lock);
+}
+
+START_TEST(test_every_key_once)
+{
+    struct loop *l = make(4);
+    for (int i = 0; i < KEYS; i++) {
+        char key[3] = {(char)('a' + i / 10), (char)('0' + i % 10), 0};
+        loop_add(l, key);
+        loop_add(l, key); /* queued already: still one pass */
+    }
+    ck_assert_uint_eq(loop_len(l), KEYS);
+    loop_start(l);
+    wait_passes(KEYS);
+    loop_stop(l);
+    for (int i = 0; i < KEYS; i++)
+        ck_assert_int_eq(seen.total[i], 1);
+    loop_free(l);
+}
+END_TEST
+
+START_TEST(test_never_two_at_once)
+{
+    struct loop *l = make(8);
+    loop_start(l);
+    for (int i = 0; i < 2000; i++)
+        loop_add(l, "a0");
+    wait_passes(1);
+    loop_stop(l);
+    ck_assert(!seen.overlapped);
+    ck_assert_int_ge(seen.total[0], 1);
+    loop_free(l);
+}
+END_TEST
+
+START_TEST(test_failure_comes_back)
+{
+    struct loop *l = make(1);
+    seen.fail_first = 3;
+    loop_start(l);
+    loop_add(l, "a0");
+    wait_passes(4);
+    loop_stop(l);
+    ck_assert_int_eq(seen.total[0], 4);
+    loop_free(l);
+}
+END_TEST
+
+START_TEST(test_wish_is_granted)
+{
+    struct loop *l = make(1);
+    seen.again_ms = 30;
+    loop_start(l);
+    int64_t before = clock_monotonic_ms(&clock_system);
+    loop_add(l, "a0");
+    wait_passes(2);
+    ck_assert_int_ge(clock_monotonic_ms(&clock_system) - before, 30);
+    loop_stop(l);
+    loop_free(l);
+}
+END_TEST
+
+START_TEST(test_earlier_time_wins)
+{
+    struct loop *l = make(1);
+    loop_start(l);
+    loop_add_after(l, "a0", 3600 * 1000);
+    loop_add_after(l, "a1", 3600 * 1000);
+    loop_add_after(l, "a0", 10);
+    wait_passes(1);
+    loop_forget(l, "a1");
+    loop_stop(l);
+    ck_assert_int_eq(seen.total[0], 1);
+    ck_assert_int_eq(seen.total[1], 0);
+    loop_free(l);
+}
+END_TEST
+
+START_TEST(test_restart)
+{
+    struct loop *l = make(2);
+    loop_add(l, "a0");
+    loop_start(l);
+    wait_passes(1);
+    loop_stop(l);
+    loop_add(l, "a1"); /* stopped: dropped */
+    ck_assert_uint_eq(loop_len(l), 0);
+    loop_start(l);
+    loop_add(l, "a2");
+    wait_passes(2);
+    loop_stop(l);
+    ck_assert_int_eq(seen.total[1], 0);
+    ck_assert_int_eq(seen.total[2], 1);
+    loop_free(l);
+}
+END_TEST
+
+START_TEST(test_backoff)
+{
+    ck_assert_int_eq(loop_backoff_ms(1), 5);
+    ck_assert_int_eq(loop_backoff_ms(2), 10);
+    ck_assert_int_eq(loop_backoff_ms(11), 5120);
+    ck_assert_int_eq(loop_backoff_ms(19), 1000000);
+    ck_assert_int_eq(loop_backoff_ms(4000000000u), 1000000);
+}
+END_TEST
+
+SUITE(loop)
+{
+    TESTS("queue", test_every_key_once, test_never_two_at_once, test_failure_comes_back,
+          test_wish_is_granted, test_earlier_time_wins, test_restart, test_backoff);
+}
