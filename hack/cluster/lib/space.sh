@@ -246,3 +246,25 @@ space_down() {
         mountpoints_remove
     fi
 }
+
+# space_verify PURGED: names everything of this cluster that is still there after down; fails if there is anything.
+space_verify() {
+    local left=() tree process
+    for tree in $(cgroup_trees); do [ ! -e "$tree/$CGROUP" ] || left+=("control group $tree/$CGROUP"); done
+    ! ip link show "$VETH" >/dev/null 2>&1 || left+=("interface $VETH")
+    [ ! -e "$NETNS" ] || left+=("network namespace $NETNS")
+    [ ! -e "$RUN" ] || left+=("folder $RUN")
+    [ -z "$1" ] || [ ! -e "$STATE" ] || left+=("folder $STATE")
+    for tree in /var/lib/kubelet /var/lib/cni /run/containerd; do
+        [ ! -e "$STATE/mountpoints" ] || ! grep -qsx "$tree" "$STATE/mountpoints" || left+=("folder $tree")
+    done
+    ! grep -qsF -e "$STATE/" -e "$RUN" -e "$NETNS" /proc/self/mountinfo || left+=("a mount: $(grep -F -e "$STATE/" -e "$RUN" -e "$NETNS" /proc/self/mountinfo)")
+    # Whoever is still in the mount namespace sees the state folder mounted; the others name it in their arguments.
+    for process in /proc/[0-9]*; do
+        if grep -qsF "$STATE/node/" "$process/mountinfo" || grep -qsaF -e "$STATE/" -e "$RUN/" "$process/cmdline"; then
+            left+=("process ${process#/proc/}: $(tr '\0' ' ' <"$process/cmdline" 2>/dev/null | cut -c1-200)")
+        fi
+    done
+    [ ${#left[@]} -eq 0 ] || { printf 'left: %s\n' "${left[@]}" >&2 && return 1; }
+    echo "nothing of cluster $NAME is left"
+}
