@@ -80,5 +80,9 @@ void json_push(cJSON *array, cJSON *take_value);
 void json_remove(cJSON *object, const char *name);          /* nothing when absent */
 void json_remove_node(cJSON *parent, cJSON *node);          /* that very member or item of parent */
 cJSON *json_detach(cJSON *object, const char *name);        /* owned by the caller; NULL when absent */
+/* By place instead of name; item is a child of container. The detached one is owned by the caller. */
+cJSON *json_detach_item(cJSON *container, cJSON *item);
+void json_replace_item(cJSON *container, cJSON *item, cJSON *take_value); /* keeps a member's name */
+void json_insert(cJSON *array, size_t index, cJSON *take_value);          /* at the end when index is too large */
 cJSON *json_ensure_object(cJSON *object, const char *name); /* the member, made {} when absent or no object */
 size_t json_len(const cJSON *node);                         /* members or items; counts, so O(n) */

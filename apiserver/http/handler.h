@@ -39,4 +39,3 @@ void metrics_request(const struct request *req, const struct response *resp, int
 void metrics_in_flight(bool is_write, int by);
 void metrics_watch(const struct kind *kind, const char *scope,
                    int by); /* scope: resource, namespace, cluster */
-void metrics_watch_event(const struct kind *kind);

@@ -37,12 +37,6 @@ static struct metric long_running = {
     .type = METRIC_GAUGE,
     .labels = {"verb", "group", "version", "resource", "subresource", "scope", "component"},
 };
-static struct metric watch_events = {
-    .name = "apiserver_watch_events_total",
-    .help = "Events written to watches.",
-    .type = METRIC_COUNTER,
-    .labels = {"group", "version", "kind"},
-};
 
 /* The verb in capitals; what nobody serves is one series, whatever clients invent. */
 static const char *verb_label(const struct request *req)
@@ -114,11 +108,6 @@ void metrics_watch(const struct kind *kind, const char *scope, int by)
     metric_add(&long_running, by,
                (const char *[]){"WATCH", kind->group, kind->version, kind->plural, "", scope,
                                 "apiserver"});
-}
-
-void metrics_watch_event(const struct kind *kind)
-{
-    metric_add(&watch_events, 1, (const char *[]){kind->group, kind->version, kind->kind});
 }
 
 int metrics_serve(struct pipeline *p, struct request *req, struct response *resp, struct err *err)

@@ -84,11 +84,11 @@ static const struct kind *without_columns(const struct kind *kind, struct kind *
 static cJSON *between(cJSON *take_name_and_age, cJSON *take_first, cJSON *take_second)
 {
     cJSON *list = json_array();
-    json_push(list, cJSON_DetachItemViaPointer(take_name_and_age, take_name_and_age->child));
+    json_push(list, json_detach_item(take_name_and_age, take_name_and_age->child));
     json_push(list, take_first);
     json_push(list, take_second);
     while (take_name_and_age->child)
-        json_push(list, cJSON_DetachItemViaPointer(take_name_and_age, take_name_and_age->child));
+        json_push(list, json_detach_item(take_name_and_age, take_name_and_age->child));
     json_free(take_name_and_age);
     return list;
 }

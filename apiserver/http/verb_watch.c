@@ -95,7 +95,6 @@ static void print_event(struct watch_stream *w, const struct watch_event *e, str
         print_object(w, e->object, out);
     buf_puts(out, "}\n");
     w->has_columns &= e->type == WATCH_ERROR;
-    metrics_watch_event(w->kind);
 }
 
 static int pull_error(struct watch_stream *w, struct buf *out)

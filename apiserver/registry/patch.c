@@ -94,12 +94,6 @@ static cJSON *value_at(cJSON *doc, const char *path)
     return value;
 }
 
-static void insert(cJSON *list, int64_t index, cJSON *take_value)
-{
-    if (!cJSON_InsertItemInArray(list, (int)index, take_value))
-        json_push(list, take_value);
-}
-
 static bool add_to_list(cJSON *list, const char *token, cJSON *take_value)
 {
     bool appends = strcmp(token, "-") == 0 || strcmp(token, "-1") == 0;
@@ -108,10 +102,7 @@ static bool add_to_list(cJSON *list, const char *token, cJSON *take_value)
         json_free(take_value);
         return false;
     }
-    if ((size_t)i == json_len(list))
-        json_push(list, take_value);
-    else
-        insert(list, i, take_value);
+    json_insert(list, (size_t)i, take_value);
     return true;
 }
 
@@ -144,7 +135,7 @@ static cJSON *take_out(cJSON *doc, const char *path)
     if (!find_place(doc, path, &p))
         return NULL;
     if (p.token && (value = child_of(p.parent, p.token)))
-        value = cJSON_DetachItemViaPointer(p.parent, value);
+        value = json_detach_item(p.parent, value);
     place_fini(&p);
     return value;
 }
@@ -159,7 +150,7 @@ static bool replace(cJSON **doc, const char *path, cJSON *take_value)
     cJSON *old = p.token && cJSON_IsArray(p.parent) ? child_of(p.parent, p.token) : NULL;
     bool is_list = p.token && cJSON_IsArray(p.parent);
     if (old)
-        cJSON_ReplaceItemViaPointer(p.parent, old, take_value);
+        json_replace_item(p.parent, old, take_value);
     else if (is_list)
         json_free(take_value);
     place_fini(&p);
