@@ -3,6 +3,7 @@
 #include <getopt.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -253,7 +254,7 @@ struct app {
     struct pipeline *pipeline;
     struct server *server;
     struct reconcile *reconcile;
-    struct store_leader *leader;
+    struct store_leader *_Atomic leader;
     struct health_check checks[4];
     char *identity;
 };
@@ -288,17 +289,26 @@ static bool check_namespaces(void *ctx)
 
 static void on_lead(void *ctx)
 {
-    reconcile_start(((struct app *)ctx)->reconcile);
+    struct app *a = ctx;
+    log_info("leading identity=%s", a->identity);
+    reconcile_start(a->reconcile);
 }
 
-static void on_follow(void *ctx)
+static void on_follow(void *ctx, const char *why)
 {
-    reconcile_stop(((struct app *)ctx)->reconcile);
+    struct app *a = ctx;
+    log_info("not leading any more identity=%s why=\"%s\"", a->identity, why);
+    reconcile_stop(a->reconcile);
 }
 
+static const struct store_leader_ops leader_ops = {.on_started = on_lead, .on_stopped = on_follow};
+
+/* The first passes may come before store_leader_start has returned: then nothing is written yet. */
 static bool fence(void *ctx, struct store_compare *ret)
 {
-    return store_leader_fence(((struct app *)ctx)->leader, ret);
+    struct app *a = ctx;
+    struct store_leader *leader = atomic_load(&a->leader);
+    return leader && store_leader_fence(leader, ret);
 }
 
 static int start_cluster(struct app *a, struct err *err)
@@ -413,12 +423,9 @@ static void start_reconciler(struct app *a)
         .fence = fence,
         .ctx = a,
     });
-    a->leader = store_leader_start(a->store, &(struct store_leader_config){
-                                                 .identity = a->identity,
-                                                 .on_lead = on_lead,
-                                                 .on_follow = on_follow,
-                                                 .ctx = a,
-                                             });
+    atomic_store(&a->leader,
+                 store_leader_start(a->store, &(struct store_leader_config){.holder = a->identity},
+                                    &leader_ops, a));
 }
 
 static int app_start(struct app *a, struct err *err)
@@ -442,8 +449,7 @@ static void app_stop(struct app *a)
         if (a->server)
             sleep((unsigned)a->flags.shutdown_delay_s);
     }
-    if (a->leader)
-        store_leader_stop(a->leader);
+    store_leader_stop(atomic_load(&a->leader));
     reconcile_free(a->reconcile);
     if (a->server) {
         server_stop(a->server, a->flags.shutdown_grace_s * 1000);
