@@ -7,57 +7,10 @@
 #include <time.h>
 
 #include "apiserver/base/clock.h"
-#include "apiserver/base/rand.h"
-#include "storage/etcd.h"
-#include "storage/memstore.h"
-#include "tests/lib/etcd_server.h"
+#include "tests/lib/store_fixture.h"
 #include "tests/lib/suite.h"
 
 #define WAIT_MS 20000
-
-/* ---- fixtures ---- */
-
-static char *program_debian, *program_newest; /* NULL = missing */
-static struct etcd_server server;             /* of the parent; the tests inherit its address */
-
-static struct fetch *fetch;
-static struct store *store;
-static char *root; /* prefix of this test's keys, ends with a slash */
-
-static void start_debian(void)
-{
-    ck_assert(etcd_server_start(&server, program_debian));
-}
-static void start_newest(void)
-{
-    ck_assert(etcd_server_start(&server, program_newest));
-}
-static void stop_server(void)
-{
-    etcd_server_stop(&server);
-}
-
-static void open_store(void)
-{
-    char uuid[RAND_UUID_SIZE];
-    rand_uuid(&rand_system, uuid);
-    root = xasprintf("/%s/", uuid);
-    if (server.pid == 0) {
-        store = memstore_new();
-        return;
-    }
-    fetch = fetch_new();
-    store = etcd_new(fetch,
-                     &(struct etcd_config){.endpoints = (const char *[]){server.endpoint, NULL}});
-}
-static void close_store(void)
-{
-    store_free(store);
-    fetch_free(fetch);
-    free(root);
-    store = NULL;
-    fetch = NULL;
-}
 
 static int64_t deadline(void)
 {
@@ -867,7 +820,7 @@ START_TEST(test_reads_are_linearizable)
 }
 END_TEST
 
-static void add(Suite *s, const char *name, void (*start)(void))
+SUITE(conformance)
 {
     const TTest *const tests[] = {
         test_get_and_put,
@@ -901,23 +854,5 @@ static void add(Suite *s, const char *name, void (*start)(void))
         test_status,
         test_reads_are_linearizable,
     };
-    TCase *tc = tcase_create(name);
-    tcase_set_timeout(tc, 120);
-    if (start != NULL)
-        tcase_add_unchecked_fixture(tc, start, stop_server);
-    tcase_add_checked_fixture(tc, open_store, close_store);
-    for (size_t i = 0; i < ARRAY_LEN(tests); i++)
-        tcase_add_test(tc, tests[i]);
-    suite_add_tcase(s, tc);
-}
-
-SUITE(conformance)
-{
-    add(s, "memory", NULL);
-    program_debian = etcd_server_debian();
-    if (program_debian != NULL)
-        add(s, "etcd of Debian", start_debian);
-    program_newest = etcd_server_newest();
-    if (program_newest != NULL)
-        add(s, "newest etcd", start_newest);
+    store_fixture_add(s, tests, ARRAY_LEN(tests));
 }
