@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "apiserver/base/log.h"
@@ -18,13 +19,14 @@
 
 /* Bytes a connection may use for one request's head and the answer's: 64 KiB of headers and what is
  * made of them. Pages that are not touched cost nothing. */
-#define CONNECTION_MEMORY ((size_t)128 << 10)
+#define CONNECTION_MEMORY ((size_t)96 << 10)
 #define QUEUE_PER_WORKER 32 /* requests that wait for a worker */
 #define DRAIN_FACTOR                                                                               \
     8 /* this many times max_body is read from a body that is too large, for the 413 to arrive */
 #define BODIES_MAX ((size_t)512 << 20)  /* bytes of all bodies that are in flight; beyond it 429 */
 #define STREAM_CHUNK ((size_t)16 << 10) /* bytes collected before a chunk is handed on */
 #define STREAM_BUFFER_MAX ((size_t)64 << 20)
+#define TRIM_MIN ((size_t)4 << 10) /* bytes of a chunk that are not worth a system call later */
 #define FALLBACK_BLOCK 1024 /* bytes libmicrohttpd reads at once from a stream for HTTP/1.0 */
 
 struct mhd {
@@ -66,7 +68,8 @@ struct exchange {
     struct response resp;
     struct buf chunk; /* pulled from the stream, not yet taken */
     size_t chunk_off;
-    bool is_over; /* the stream has said so */
+    bool is_over;    /* the stream has said so */
+    bool is_trimmed; /* libmicrohttpd's send buffer holds no more than a page or two */
 };
 
 /* ---- the target ---- */
@@ -179,12 +182,26 @@ static bool is_announced_too_large(const struct exchange *x)
 
 /* ---- the answer ---- */
 
+/* The buffer that a sleeping stream would be written to is most of the connection's memory, and was
+ * touched by the request. What is in it is of no use to anybody while the reader says that there is
+ * nothing: its pages go back. */
+static void trim(struct exchange *x, char *out, size_t max)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t from = ((uintptr_t)out + page - 1) & ~(page - 1),
+              to = ((uintptr_t)out + max) & ~(page - 1);
+    if (!x->is_trimmed && from < to)
+        madvise(out + (from - (uintptr_t)out), to - from, MADV_DONTNEED);
+    x->is_trimmed = true;
+}
+
 static ssize_t take_chunk(struct exchange *x, char *out, size_t max)
 {
     size_t n = x->chunk.len - x->chunk_off;
     if (n > max)
         n = max;
     memcpy(out, x->chunk.data + x->chunk_off, n);
+    x->is_trimmed = x->is_trimmed && n <= TRIM_MIN;
     x->chunk_off += n;
     if (x->chunk_off == x->chunk.len) {
         buf_fini(&x->chunk); /* a quiet stream holds no memory */
@@ -226,7 +243,10 @@ static ssize_t read_stream(void *ctx, uint64_t pos, char *out, size_t max)
             return take_chunk(x, out, max);
         if (x->is_over || atomic_load(&x->mhd->is_draining))
             return MHD_CONTENT_READER_END_OF_STREAM;
-        if (!pull_chunk(x) && peer_sleep(x->peer, x->connection, suspend, resume))
+        if (pull_chunk(x))
+            continue;
+        trim(x, out, max); /* before sleeping: afterwards the buffer may be in use again */
+        if (peer_sleep(x->peer, x->connection, suspend, resume))
             return 0;
     }
 }
