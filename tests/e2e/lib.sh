@@ -1,0 +1,163 @@
+# What the end-to-end tests share. Each of them speaks TAP, makes a namespace of its own, and can be run alone against a
+# running cluster (hack/cluster/cluster up) with the server in it (hack/install --dev):
+#     bash tests/e2e/20-lifecycle.sh
+# Sourced, not run. Sets NS (the test's namespace), WORK (a folder that goes at the end), API, SYSTEM, and kubectl's
+# environment.
+# shellcheck shell=bash disable=SC2034
+set -uo pipefail
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+CLUSTER=$ROOT/hack/cluster/cluster
+SYSTEM=agent-sandbox-system
+APISERVICES=(v1beta1.agents.x-k8s.io v1beta1.extensions.agents.x-k8s.io)
+GROUP=/apis/agents.x-k8s.io/v1beta1
+IMAGE=localhost/agent-sandbox/busybox:dev
+NUMBER=0 BAD=0
+WORK=$(mktemp -d)
+NAMESPACES=()
+
+ok() { NUMBER=$((NUMBER + 1)) && echo "ok $NUMBER - $1"; }
+
+# not_ok TEXT [DETAIL]: the detail goes below as comments, without what is too long to read.
+not_ok() {
+    NUMBER=$((NUMBER + 1)) BAD=$((BAD + 1))
+    echo "not ok $NUMBER - $1"
+    [ -z "${2:-}" ] || printf '%s\n' "$2" | head -n 12 | cut -c1-600 | sed 's/^/#   /'
+}
+
+skip() { NUMBER=$((NUMBER + 1)) && echo "ok $NUMBER - $1 # skip $2"; }
+
+# t TEXT COMMAND...: the command succeeds.
+t() {
+    local text=$1 out
+    shift
+    if out=$("$@" 2>&1); then ok "$text"; else not_ok "$text" "$* failed: $out"; fi
+}
+
+# refused TEXT PATTERN COMMAND...: the command fails and says something that matches.
+refused() {
+    local text=$1 pattern=$2 out
+    shift 2
+    if out=$("$@" 2>&1); then not_ok "$text" "$* succeeded: $out"; else like "$text" "$pattern" "$out"; fi
+}
+
+# is TEXT EXPECTED ACTUAL
+is() { if [ "$2" = "$3" ]; then ok "$1"; else not_ok "$1" "expected: $2"$'\n'"got:      $3"; fi; }
+
+# like TEXT EXTENDED-REGULAR-EXPRESSION ACTUAL: some line matches.
+like() { if printf '%s\n' "$3" | grep -qE -- "$2"; then ok "$1"; else not_ok "$1" "nothing matches: $2"$'\n'"$3"; fi; }
+
+# has TEXT WORDS ACTUAL: the words stand in it literally.
+has() { if [[ $3 == *"$2"* ]]; then ok "$1"; else not_ok "$1" "not found: $2"$'\n'"$3"; fi; }
+
+# within SECONDS COMMAND...: tries until it succeeds.
+within() {
+    local end=$((SECONDS + $1))
+    shift
+    until "$@" >"$WORK/within" 2>&1; do
+        [ $SECONDS -lt $end ] || { cat "$WORK/within" && return 1; }
+        sleep 0.2
+    done
+}
+
+# gone NAMESPACE KIND/NAME...: none of them exists. An error other than NotFound does not count as gone.
+gone() {
+    local ns=$1 left
+    shift
+    left=$(kubectl -n "$ns" get "$@" --ignore-not-found -o name) && [ -z "$left" ]
+}
+
+# bail TEXT: nothing in this file can be tested.
+bail() {
+    echo "Bail out! $1"
+    echo "not ok $((NUMBER + 1)) - $1"
+    BAD=1
+    exit 1
+}
+
+# namespace NAME: makes one that goes at the end.
+namespace() {
+    kubectl create namespace "$1" >/dev/null || bail "namespace $1 cannot be made"
+    NAMESPACES+=("$1")
+}
+
+# sandbox NAME [LINE-OF-SPEC]: a manifest of one container that sleeps, on the standard output.
+sandbox() {
+    cat <<E
+apiVersion: agents.x-k8s.io/v1beta1
+kind: Sandbox
+metadata: {name: $1}
+spec:
+${2:+  $2
+}  podTemplate:
+    spec:
+      automountServiceAccountToken: false
+      terminationGracePeriodSeconds: 1
+      containers:
+      - name: main
+        image: $IMAGE
+        command: [sh, -c, "trap 'exit 0' TERM; sleep 100000 & wait"]
+E
+}
+
+# create NAME [KUBECTL-ARGUMENT...]: a Sandbox that sleeps, in the test's namespace.
+create() { sandbox "$1" | kubectl create -n "$NS" "${@:2}" -f -; }
+
+# client NAME: a pod in the test's namespace to ask others from.
+client() {
+    {
+        kubectl -n "$NS" run "$1" --image "$IMAGE" --image-pull-policy IfNotPresent --restart Never \
+            --overrides '{"spec":{"terminationGracePeriodSeconds":1}}' --command -- sleep 100000 &&
+            kubectl -n "$NS" wait --for=condition=Ready "pod/$1" --timeout 60s
+    } >/dev/null || bail "the pod to ask from does not start"
+}
+
+# value KIND/NAME PATH: one value of an object in the test's namespace.
+value() { kubectl -n "$NS" get "$1" -o "jsonpath={$2}"; }
+
+# request METHOD PATH [CURL-ARGUMENT...]: as cluster-admin through kube-apiserver. Prints the body; the code is in $WORK/code.
+request() {
+    local method=$1 path=$2
+    shift 2
+    curl -sS --max-time 60 --cacert "$CLUSTER_CA" --cert "$CLUSTER_PKI/admin.crt" --key "$CLUSTER_PKI/admin.key" \
+        -X "$method" -o "$WORK/body" -w '%{http_code}' "$CLUSTER_API$path" "$@" >"$WORK/code"
+    cat "$WORK/body"
+}
+
+# direct PATH [CURL-ARGUMENT...]: straight to the server's own port, past kube-apiserver. Prints `CODE BODY`.
+direct() {
+    local path=$1
+    shift
+    kubectl -n "$SYSTEM" get secret sandbox-apiserver-tls -o 'jsonpath={.data.ca\.crt}' | base64 -d >"$WORK/serving-ca.crt"
+    "$CLUSTER" run curl -sS --max-time 20 --cacert "$WORK/serving-ca.crt" -w '\n%{http_code}' \
+        "https://sandbox-apiserver.$SYSTEM.svc:443$path" "$@" >"$WORK/direct" 2>&1
+    echo "$(tail -n 1 "$WORK/direct") $(head -n -1 "$WORK/direct")"
+}
+
+# certificate NAME SUBJECT [CA]: a client certificate signed by an authority of the cluster (ca, front-proxy-ca) or, for
+# CA "self", by nobody. Files $WORK/NAME.crt and .key.
+certificate() {
+    local name=$1 subject=$2 ca=${3:-ca}
+    local key=$WORK/$name.key crt=$WORK/$name.crt
+    openssl ecparam -name prime256v1 -genkey -noout -out "$key" 2>/dev/null
+    if [ "$ca" = self ]; then
+        openssl req -x509 -new -key "$key" -sha256 -days 1 -subj "$subject" -addext extendedKeyUsage=clientAuth -out "$crt" 2>/dev/null
+        return
+    fi
+    openssl req -new -key "$key" -sha256 -subj "$subject" -out "$WORK/csr" 2>/dev/null
+    openssl x509 -req -in "$WORK/csr" -CA "$CLUSTER_PKI/$ca.crt" -CAkey "$CLUSTER_PKI/$ca.key" -set_serial "$RANDOM" -days 1 \
+        -sha256 -extfile <(printf 'basicConstraints=CA:FALSE\nextendedKeyUsage=clientAuth\n') -out "$crt" 2>/dev/null
+}
+
+finish() {
+    local job
+    for job in $(jobs -p); do kill "$job" 2>/dev/null; done
+    [ ${#NAMESPACES[@]} -eq 0 ] || kubectl delete namespace --ignore-not-found --wait=false "${NAMESPACES[@]}" >/dev/null 2>&1
+    rm -rf "$WORK"
+    echo "1..$NUMBER"
+    [ "$BAD" = 0 ] || exit 1
+}
+trap finish EXIT
+
+eval "$("$CLUSTER" env)" || bail "there is no cluster: hack/cluster/cluster up"
+NS=e2e-$(basename "${BASH_SOURCE[-1]}" .sh)-$RANDOM
+kubectl get apiservice "${APISERVICES[@]}" >/dev/null 2>&1 || bail "the server is not installed: hack/install --dev"
