@@ -14,9 +14,11 @@ void respond_header(struct response *resp, const char *name, const char *value)
     pairs_add(&resp->headers, name, value);
 }
 
-static void print_formed(const struct negotiated *form, const cJSON *tree, struct buf *out)
+/* YAML's keys are sorted, as kube-apiserver's are. */
+static void print_formed(const struct negotiated *form, cJSON *tree, struct buf *out)
 {
     if (form->media == MEDIA_YAML) {
+        json_sort(tree);
         yaml_print(tree, out);
     } else if (form->is_pretty) {
         json_print_pretty(tree, out);
