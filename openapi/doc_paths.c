@@ -1,0 +1,446 @@
+/* Paths and operations; see doc_paths.h. Operation ids, parameters and media types as
+ * kube-apiserver v1.37 publishes for custom resources, texts our own. */
+#include "openapi/doc_paths.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "apiserver/base/json.h"
+#include "apiserver/base/mem.h"
+
+#define META "io.k8s.apimachinery.pkg.apis.meta.v1."
+
+struct param {
+    const char *name, *type, *doc;
+    const char *shared; /* Swagger 2.0: its key among the document's parameters; NULL = written out
+                           in each operation */
+    bool in_path;
+};
+
+/* clang-format off */
+static const struct param list_params[] = {
+    {"allowWatchBookmarks", "boolean", "Watch: send bookmarks, events that only tell how far the stream has come.", "allowWatchBookmarks-HC2hJt-J"},
+    {"continue", "string", "Where to go on: metadata.continue of the list before. All other parameters must be the same.", "continue-QfD61s0i"},
+    {"fieldSelector", "string", "Only objects whose fields are like this: metadata.name=a.", "fieldSelector-xIcQKXFG"},
+    {"labelSelector", "string", "Only objects whose labels are like this: team=a,tier!=b.", "labelSelector-5Zw57w4C"},
+    {"limit", "integer", "At most so many objects; metadata.continue then leads to the rest.", "limit-1NfNmdNH"},
+    {"resourceVersion", "string", "How recent the answer must be; empty is the most recent, 0 is anything.", "resourceVersion-5WAnf1kx"},
+    {"resourceVersionMatch", "string", "Exact or NotOlderThan: what resourceVersion means for a list.", "resourceVersionMatch-t8XhRHeC"},
+    {"sendInitialEvents", "boolean", "Watch: begin with an event for each object that is there, then a bookmark that says so.", "sendInitialEvents-rLXlEK_k"},
+    {"shardSelector", "string", "Only objects whose UID falls into a range of hashes.", "shardSelector-Kgyki_3_"},
+    {"timeoutSeconds", "integer", "End the request after so many seconds, whatever happens.", "timeoutSeconds-yvYezaOC"},
+    {"watch", "boolean", "Send changes as they happen instead of a list.", "watch-XNNPZGbK"},
+    {0},
+};
+static const struct param pretty = {"pretty", "string", "true: indent the answer for people.", "pretty-tJGM1-ng"};
+static const struct param namespace = {"namespace", "string", "The namespace of the objects.", "namespace-vgWSWtn3", true};
+static const struct param read_params[] = {
+    {"resourceVersion", "string", "How recent the answer must be; empty is the most recent, 0 is anything.", "resourceVersion-5WAnf1kx"},
+    {0},
+};
+#define DRY_RUN {"dryRun", "string", "All: do everything but store the result. Nothing else is allowed."}
+#define FIELD_VALIDATION {"fieldValidation", "string", "What to do about unknown and repeated fields: Strict refuses, Warn drops them with a warning, Ignore drops them."}
+static const struct param write_params[] = {
+    DRY_RUN,
+    {"fieldManager", "string", "Who makes the change, for managedFields. At most 128 printable characters.", "fieldManager-Qy4HdaTW"},
+    FIELD_VALIDATION,
+    {0},
+};
+static const struct param patch_params[] = {
+    DRY_RUN,
+    {"fieldManager", "string", "Who makes the change, for managedFields. At most 128 printable characters; required to apply.", "fieldManager-7c6nTn1T"},
+    FIELD_VALIDATION,
+    {"force", "boolean", "Apply only: take over fields that other managers set to something else.", "force-tOGGb0Yi"},
+    {0},
+};
+static const struct param delete_params[] = {
+    DRY_RUN,
+    {"gracePeriodSeconds", "integer", "Seconds that the object may take to end; 0 is at once.", "gracePeriodSeconds--K5HaBOS"},
+    {"ignoreStoreReadErrorWithClusterBreakingPotential", "boolean", "Delete what is stored even if it cannot be read any more, without regard to finalizers.", "ignoreStoreReadErrorWithClusterBreakingPotential-QbNkfIqj"},
+    {"orphanDependents", "boolean", "Older form of propagationPolicy: true is Orphan, false Background.", "orphanDependents-uRB25kX5"},
+    {"propagationPolicy", "string", "What becomes of what belongs to the object: Orphan, Background or Foreground.", "propagationPolicy-6jk3prlO"},
+    {0},
+};
+/* clang-format on */
+
+static const char *const media_types[] = {"application/json", "application/yaml", NULL};
+static const char *const patch_types[] = {"application/json-patch+json",
+                                          "application/merge-patch+json",
+                                          "application/apply-patch+yaml", NULL};
+
+struct response {
+    const char *code, *text;
+};
+static const struct response ok_only[] = {{"200", "OK"}, {0}};
+static const struct response ok_created[] = {{"200", "OK"}, {"201", "Created"}, {0}};
+static const struct response ok_accepted[] = {{"200", "OK"}, {"202", "Accepted"}, {0}};
+static const struct response created_all[] = {
+    {"200", "OK"}, {"201", "Created"}, {"202", "Accepted"}, {0}};
+
+/* One operation: what it is called and what goes in and out. */
+struct operation {
+    const char *method, *action; /* put; x-kubernetes-action */
+    const char *verb, *infix;    /* replace, Collection: parts of the operation id */
+    const char *doc;             /* %s is the kind */
+    const struct param *params;
+    const char *body; /* component name; "" = the object itself; NULL = none */
+    bool body_optional, is_patch;
+    const char *result; /* component name; "" = the object itself; "List" = its list */
+    const struct response *responses;
+};
+static const struct operation op_list_all = {.method = "get",
+                                             .action = "list",
+                                             .verb = "list",
+                                             .infix = "",
+                                             .doc =
+                                                 "Lists or watches %s objects of all namespaces.",
+                                             .result = "List",
+                                             .responses = ok_only};
+static const struct operation collection_ops[] = {
+    {.method = "get",
+     .action = "list",
+     .verb = "list",
+     .infix = "Namespaced",
+     .doc = "Lists or watches %s objects.",
+     .params = list_params,
+     .result = "List",
+     .responses = ok_only},
+    {.method = "post",
+     .action = "post",
+     .verb = "create",
+     .infix = "Namespaced",
+     .doc = "Creates a %s.",
+     .params = write_params,
+     .body = "",
+     .result = "",
+     .responses = created_all},
+    {.method = "delete",
+     .action = "deletecollection",
+     .verb = "delete",
+     .infix = "CollectionNamespaced",
+     .doc = "Deletes all %s objects that the selectors leave.",
+     .params = list_params,
+     .result = META "Status",
+     .responses = ok_only},
+    {0},
+};
+static const struct operation object_ops[] = {
+    {.method = "get",
+     .action = "get",
+     .verb = "read",
+     .infix = "Namespaced",
+     .doc = "Reads a %s.",
+     .params = read_params,
+     .result = "",
+     .responses = ok_only},
+    {.method = "put",
+     .action = "put",
+     .verb = "replace",
+     .infix = "Namespaced",
+     .doc = "Replaces a %s.",
+     .params = write_params,
+     .body = "",
+     .result = "",
+     .responses = ok_created},
+    {.method = "delete",
+     .action = "delete",
+     .verb = "delete",
+     .infix = "Namespaced",
+     .doc = "Deletes a %s.",
+     .params = delete_params,
+     .body = META "DeleteOptions",
+     .body_optional = true,
+     .result = META "Status",
+     .responses = ok_accepted},
+    {.method = "patch",
+     .action = "patch",
+     .verb = "patch",
+     .infix = "Namespaced",
+     .doc = "Changes parts of a %s.",
+     .params = patch_params,
+     .body = META "Patch",
+     .is_patch = true,
+     .result = "",
+     .responses = ok_only},
+    {0},
+};
+static const struct operation subresource_ops[] = {
+    {.method = "get",
+     .action = "get",
+     .verb = "read",
+     .infix = "Namespaced",
+     .doc = "Reads this part of a %s.",
+     .params = read_params,
+     .result = "",
+     .responses = ok_only},
+    {.method = "put",
+     .action = "put",
+     .verb = "replace",
+     .infix = "Namespaced",
+     .doc = "Replaces this part of a %s.",
+     .params = write_params,
+     .body = "",
+     .result = "",
+     .responses = ok_created},
+    {.method = "patch",
+     .action = "patch",
+     .verb = "patch",
+     .infix = "Namespaced",
+     .doc = "Changes this part of a %s.",
+     .params = patch_params,
+     .body = META "Patch",
+     .is_patch = true,
+     .result = "",
+     .responses = ok_only},
+    {0},
+};
+
+/* ---- parameters
+ * -----------------------------------------------------------------------------------------------------
+ */
+
+static cJSON *full_parameter(const struct param *p, enum doc_form form)
+{
+    cJSON *out = json_object(), *schema = form == DOC_V2 ? out : json_object();
+    json_set_str(out, "name", p->name);
+    json_set_str(out, "in", p->in_path ? "path" : "query");
+    json_set_str(out, "description", p->doc);
+    if (p->in_path)
+        json_set_bool(out, "required", true);
+    json_set_str(schema, "type", p->type);
+    json_set_bool(schema, "uniqueItems", true);
+    if (schema != out)
+        json_set(out, "schema", schema);
+    return out;
+}
+
+static cJSON *parameter_ref(const char *key)
+{
+    SCOPED_FREE char *ref = xasprintf("#/parameters/%s", key);
+    cJSON *out = json_object();
+    json_set_str(out, "$ref", ref);
+    return out;
+}
+
+static cJSON *parameter(const struct param *p, enum doc_form form)
+{
+    return form == DOC_V2 && p->shared ? parameter_ref(p->shared) : full_parameter(p, form);
+}
+
+static void add_parameters(cJSON *list, const struct param *params, enum doc_form form)
+{
+    for (; params && params->name; params++)
+        json_push(list, parameter(params, form));
+}
+
+/* What a path has in common for all its operations. */
+static cJSON *path_parameters(const struct kind *kind, bool in_namespace, bool named,
+                              enum doc_form form)
+{
+    cJSON *list = json_array();
+    SCOPED_FREE char *doc = xasprintf("The name of the %s.", kind->kind);
+    const struct param name = {"name", "string", doc, NULL, true};
+    if (!in_namespace)
+        add_parameters(list, list_params, form);
+    if (named)
+        json_push(list, parameter(&name, form));
+    if (in_namespace)
+        json_push(list, parameter(&namespace, form));
+    json_push(list, parameter(&pretty, form));
+    return list;
+}
+
+/* Swagger 2.0's body parameter, as an entry of its own. */
+static cJSON *full_body(const char *component, bool optional)
+{
+    cJSON *out = json_object();
+    json_set_str(out, "name", "body");
+    json_set_str(out, "in", "body");
+    if (!optional)
+        json_set_bool(out, "required", true);
+    json_set(out, "schema", doc_schema_ref(component, DOC_V2));
+    return out;
+}
+
+#define BODY_DELETE "body-2Y1dVQaQ"
+#define BODY_PATCH "body-78PwaGsr"
+
+cJSON *doc_paths_parameters(void)
+{
+    static const struct param *const tables[] = {list_params, read_params, write_params,
+                                                 patch_params, delete_params};
+    cJSON *out = json_object();
+    json_set(out, BODY_DELETE, full_body(META "DeleteOptions", true));
+    json_set(out, BODY_PATCH, full_body(META "Patch", false));
+    json_set(out, namespace.shared, full_parameter(&namespace, DOC_V2));
+    json_set(out, pretty.shared, full_parameter(&pretty, DOC_V2));
+    for (size_t t = 0; t < ARRAY_LEN(tables); t++)
+        for (const struct param *p = tables[t]; p->name; p++)
+            if (p->shared)
+                json_set(out, p->shared, full_parameter(p, DOC_V2));
+    json_sort(out);
+    return out;
+}
+
+/* ---- operations
+ * -----------------------------------------------------------------------------------------------------
+ */
+
+/* agents.x-k8s.io → AgentsXK8sIo */
+static char *camel_group(const char *group)
+{
+    struct buf b = {0};
+    bool begin = true;
+    for (const char *p = group; *p; p++) {
+        if (isalnum((unsigned char)*p))
+            buf_putc(&b, begin ? (char)toupper((unsigned char)*p) : *p);
+        begin = !isalnum((unsigned char)*p);
+    }
+    return buf_take(&b, NULL);
+}
+
+static char *operation_id(const struct kind *kind, const struct operation *op, const char *suffix)
+{
+    SCOPED_FREE char *group = camel_group(kind->group);
+    SCOPED_FREE char *version = xstrdup(kind->version);
+    *version = (char)toupper((unsigned char)*version);
+    return xasprintf("%s%s%s%s%s%s", op->verb, group, version, op->infix, kind->kind, suffix);
+}
+
+static void set_tags(cJSON *out, const struct kind *kind)
+{
+    SCOPED_FREE char *group = camel_group(kind->group);
+    *group = (char)tolower((unsigned char)*group);
+    SCOPED_FREE char *tag = xasprintf("%s_%s", group, kind->version);
+    cJSON *tags = json_array();
+    json_push(tags, json_string(tag));
+    json_set(out, "tags", tags);
+}
+
+static void set_media(cJSON *out, const char *key, const char *const *types)
+{
+    cJSON *list = json_array();
+    for (; *types; types++)
+        json_push(list, json_string(*types));
+    json_set(out, key, list);
+}
+
+/* {"content": {type: {"schema": ref}}} */
+static void set_content(cJSON *out, const char *component, const char *const *types)
+{
+    cJSON *content = json_object();
+    for (; *types; types++) {
+        cJSON *media = json_object();
+        json_set(media, "schema", doc_schema_ref(component, DOC_V3));
+        json_set(content, *types, media);
+    }
+    json_set(out, "content", content);
+}
+
+/* The component that an operation's body or result is, "" and "List" being the kind's own; object
+ * is what "" means. */
+static char *component_name(const struct kind *kind, const char *name, const char *object)
+{
+    if (strcmp(name, "List") == 0)
+        return xasprintf("%sList", kind->schema_name);
+    return xstrdup(*name ? name : object);
+}
+
+static cJSON *responses(const struct operation *op, const char *component, enum doc_form form)
+{
+    cJSON *out = json_object();
+    for (const struct response *r = op->responses; r->code; r++) {
+        cJSON *one = json_object();
+        json_set_str(one, "description", r->text);
+        if (form == DOC_V2)
+            json_set(one, "schema", doc_schema_ref(component, form));
+        else
+            set_content(one, component, media_types);
+        json_set(out, r->code, one);
+    }
+    cJSON *unauthorized = json_object();
+    json_set_str(unauthorized, "description", "Unauthorized");
+    json_set(out, "401", unauthorized);
+    return out;
+}
+
+static void set_body_v3(cJSON *out, const struct operation *op, const char *component)
+{
+    cJSON *body = json_object();
+    set_content(body, component, op->is_patch ? patch_types : media_types);
+    if (!op->body_optional)
+        json_set_bool(body, "required", true);
+    json_set(out, "requestBody", body);
+}
+
+static cJSON *body_v2(const struct operation *op, const char *component)
+{
+    if (op->is_patch)
+        return parameter_ref(BODY_PATCH);
+    return op->body_optional ? parameter_ref(BODY_DELETE) : full_body(component, false);
+}
+
+static cJSON *operation(const struct kind *kind, const struct operation *op, const char *suffix,
+                        const char *object, enum doc_form form)
+{
+    SCOPED_FREE char *id = operation_id(kind, op, suffix);
+    SCOPED_FREE char *result = component_name(kind, op->result, object);
+    SCOPED_FREE char *body = op->body ? component_name(kind, op->body, object) : NULL;
+    SCOPED(buf_fini) struct buf doc = {0};
+    const char *mark = strstr(op->doc, "%s");
+    buf_append(&doc, op->doc, (size_t)(mark - op->doc));
+    buf_printf(&doc, "%s%s", kind->kind, mark + 2);
+
+    cJSON *out = json_object(), *parameters = json_array();
+    json_set_str(out, "description", buf_cstr(&doc));
+    json_set_str(out, "operationId", id);
+    set_tags(out, kind);
+    if (form == DOC_V2) {
+        set_media(out, "consumes", op->is_patch ? patch_types : media_types);
+        set_media(out, "produces", media_types);
+        set_media(out, "schemes", (const char *const[]){"https", NULL});
+        if (body)
+            json_push(parameters, body_v2(op, body));
+    } else if (body) {
+        set_body_v3(out, op, body);
+    }
+    add_parameters(parameters, op->params, form);
+    if (parameters->child)
+        json_set(out, "parameters", parameters);
+    else
+        json_free(parameters);
+    json_set(out, "responses", responses(op, result, form));
+    json_set_str(out, "x-kubernetes-action", op->action);
+    json_set(out, "x-kubernetes-group-version-kind",
+             doc_schema_gvk(kind->group, kind->version, kind->kind));
+    return out;
+}
+
+static void add_path(cJSON *paths, const struct kind *kind, const struct operation *ops,
+                     const char *tail, const char *suffix, const char *object, enum doc_form form)
+{
+    SCOPED_FREE char *path = xasprintf("/apis/%s/%s/namespaces/{namespace}/%s%s", kind->group,
+                                       kind->version, kind->plural, tail);
+    cJSON *item = json_object();
+    for (; ops->method; ops++)
+        json_set(item, ops->method, operation(kind, ops, suffix, object, form));
+    json_set(item, "parameters", path_parameters(kind, true, *tail, form));
+    json_set(paths, path, item);
+}
+
+void doc_paths_add(cJSON *paths, const struct kind *kind, enum doc_form form)
+{
+    const char *object = kind->schema_name;
+    add_path(paths, kind, collection_ops, "", "", object, form);
+    add_path(paths, kind, object_ops, "/{name}", "", object, form);
+    if (kind->scale)
+        add_path(paths, kind, subresource_ops, "/{name}/scale", "Scale",
+                 "io.k8s.api.autoscaling.v1.Scale", form);
+    if (kind->has_status)
+        add_path(paths, kind, subresource_ops, "/{name}/status", "Status", object, form);
+    SCOPED_FREE char *path = xasprintf("/apis/%s/%s/%s", kind->group, kind->version, kind->plural);
+    cJSON *item = json_object();
+    json_set(item, "get", operation(kind, &op_list_all, "ForAllNamespaces", object, form));
+    json_set(item, "parameters", path_parameters(kind, false, false, form));
+    json_set(paths, path, item);
+}
