@@ -232,8 +232,10 @@ static int check_values(struct requirement *r, struct err *err)
         bool is_bound = r->op == OP_GREATER || r->op == OP_LESS;
         if (is_bound && str_to_i64(r->values[i], &r->bound) < 0) {
             SCOPED_FREE char *bare = xasprintf("values[%zu]", i);
+            SCOPED(buf_fini) struct buf quoted = {0};
+            buf_go_quote(&quoted, r->values[i], strlen(r->values[i]));
             err_cause(&found, "FieldValueInvalid", bare,
-                      "Invalid value: \"%s\": for 'Gt', 'Lt' operators, the value must be an integer", r->values[i]);
+                      "Invalid value: %s: for 'Gt', 'Lt' operators, the value must be an integer", buf_cstr(&quoted));
         }
         name_check_label_value(r->values[i], field, &found);
     }

@@ -1,0 +1,194 @@
+/* The order of admission. Each step is a function on the tree; what a step may find is said where it is defined.
+ * Source of the order: kubernetes-api.md 15, 17, 19, 22. */
+#include "admission/admit.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "admission/steps.h"
+#include "apiserver/base/json.h"
+#include "apiserver/base/mem.h"
+#include "openapi/default.h"
+#include "openapi/prune.h"
+#include "openapi/validate.h"
+
+#define MESSAGE_MAX ((size_t)64 << 10) /* bytes of the text of an Invalid error */
+
+/* ---- shared by the steps ---- */
+
+cJSON *metadata_of(const struct admission *a)
+{
+    return json_get(a->object, "metadata");
+}
+
+void warn(struct admission *a, const char *fmt, ...)
+{
+    if (!a->warnings)
+        return;
+    char *text = NULL;
+    va_list args;
+    va_start(args, fmt);
+    if (vasprintf(&text, fmt, args) < 0)
+        abort();
+    va_end(args);
+    pairs_add(a->warnings, text, "");
+    free(text);
+}
+
+char *resource_of(const struct kind *kind)
+{
+    return xasprintf("%s%s%s", kind->plural, kind->group[0] ? "." : "", kind->group);
+}
+
+/* ---- small steps ---- */
+
+static int step_defaults(struct admission *a, struct err *err)
+{
+    (void)err;
+    prune_nulls(a->object, a->req->kind->shape);
+    default_apply(a->object, a->req->kind->shape);
+    return 0;
+}
+
+/* ---- validation ---- */
+
+static bool is_blocking(const char *reason)
+{
+    static const char *const reasons[] = {"FieldValueRequired", "FieldValueNotSupported", "FieldValueTooLong",
+                                          "FieldValueTooMany", "FieldValueTypeInvalid"};
+    for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
+        if (strcmp(reason, reasons[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool has_blocking(const struct err *causes)
+{
+    for (size_t i = 0; i < causes->n_causes; i++)
+        if (is_blocking(causes->causes[i].reason))
+            return true;
+    return false;
+}
+
+/* field: text, the same one only once. */
+static bool is_said(const struct err *causes, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (strcmp(causes->causes[k].field, causes->causes[i].field) == 0 &&
+            strcmp(causes->causes[k].message, causes->causes[i].message) == 0)
+            return true;
+    return false;
+}
+
+static size_t print_causes(const struct err *causes, struct buf *out)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < causes->n_causes && !buf_failed(out); i++) {
+        if (is_said(causes, i))
+            continue;
+        buf_printf(out, "%s%s: %s", n ? ", " : "", causes->causes[i].field, causes->causes[i].message);
+        n++;
+    }
+    return n;
+}
+
+/* Makes the whole error of its causes: Kind.group "name" is invalid: one, or [several]. */
+static int refuse_invalid(struct err *causes, const char *group, const char *kind, const char *name, struct err *err)
+{
+    SCOPED(buf_fini) struct buf text = {.max = MESSAGE_MAX}, whole = {.max = 2 * MESSAGE_MAX};
+    size_t n = print_causes(causes, &text);
+    buf_printf(&whole, "%s%s%s \"%s\" is invalid: ", kind, group[0] ? "." : "", group, name);
+    buf_printf(&whole, "%s%s%s", n > 1 ? "[" : "", buf_cstr(&text), n > 1 ? "]" : "");
+    free(causes->message);
+    causes->message = buf_take(&whole, NULL);
+    causes->code = ERR_INVALID;
+    err_details(causes, group[0] ? group : NULL, kind, name[0] ? name : NULL, NULL);
+    return err_move(err, causes);
+}
+
+/* Another kind or version than the URL's is said alone, under the wrong name. */
+static int check_type(const struct admission *a, struct err *err)
+{
+    const struct kind *k = a->req->kind;
+    SCOPED(err_fini) struct err causes = {0};
+    SCOPED_FREE char *expected = xasprintf("%s%s%s", k->group, k->group[0] ? "/" : "", k->version);
+    const char *kind = json_str_or(a->object, "kind", ""), *version = json_str_or(a->object, "apiVersion", "");
+    const char *slash = strchr(version, '/');
+    SCOPED_FREE char *group = slash ? xstrndup(version, (size_t)(slash - version)) : xstrdup("");
+    SCOPED(buf_fini) struct buf quoted = {0};
+    if (strcmp(version, expected) != 0) {
+        buf_go_quote(&quoted, version, strlen(version));
+        err_cause(&causes, "FieldValueInvalid", "apiVersion", "Invalid value: %s: must be %s", buf_cstr(&quoted),
+                  expected);
+    }
+    if (strcmp(kind, k->kind) != 0) {
+        buf_clear(&quoted);
+        buf_go_quote(&quoted, kind, strlen(kind));
+        err_cause(&causes, "FieldValueInvalid", "kind", "Invalid value: %s: must be %s", buf_cstr(&quoted), k->kind);
+    }
+    if (causes.n_causes == 0)
+        return 0;
+    return refuse_invalid(&causes, group, kind, json_str_or(a->object, "metadata.name", ""), err);
+}
+
+static int step_validate(struct admission *a, struct err *err)
+{
+    const struct kind *k = a->req->kind;
+    SCOPED(err_fini) struct err causes = {0};
+    int rc = check_type(a, err);
+    if (rc < 0)
+        return rc;
+    metadata_validate(a, &causes);
+    struct validate_opts opts = {.old = a->req->old, .only_status = !a->is_main};
+    validate_tree(a->object, k->shape, &opts, &causes, NULL);
+    scale_validate(a, &causes);
+    rules_validate(a, has_blocking(&causes), &causes);
+    if (causes.n_causes == 0)
+        return 0;
+    return refuse_invalid(&causes, k->group, k->kind, json_str_or(a->object, "metadata.name", ""), err);
+}
+
+/* ---- the order ---- */
+
+enum when { ON_CREATE = 1, ON_UPDATE = 2, ALWAYS = 3 };
+static const struct {
+    admit_step run;
+    enum when when;
+} steps[] = {
+    {step_group_version, ALWAYS},
+    {step_metadata_types, ALWAYS},
+    {step_unknown_fields, ALWAYS},
+    {step_defaults, ALWAYS},
+    {step_identity, ALWAYS},
+    {step_namespace_state, ON_CREATE},
+    {step_preconditions, ON_UPDATE},
+    {step_status, ALWAYS},
+    {step_owners, ALWAYS},
+    {step_system_fields, ALWAYS},
+    {step_generate_name, ON_CREATE},
+    {step_generation, ON_UPDATE},
+    {step_validate, ALWAYS},
+    {step_finalizer_warnings, ALWAYS},
+};
+
+int admit(const struct admit_env *env, const struct admit_request *req, cJSON *object, struct pairs *warnings,
+          struct err *err)
+{
+    struct admission a = {.env = env,
+                          .req = req,
+                          .object = object,
+                          .warnings = warnings,
+                          .is_update = req->operation == ADMIT_UPDATE,
+                          .is_main = !req->is_status};
+    if (!cJSON_IsObject(object))
+        return err_set(err, ERR_BAD_REQUEST, "the object provided is unrecognized (must be of type %s)",
+                       req->kind->kind);
+    for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+        if (!(steps[i].when & (a.is_update ? ON_UPDATE : ON_CREATE)))
+            continue;
+        int rc = steps[i].run(&a, err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}

@@ -1,0 +1,43 @@
+/* The inside of admission, shared by its files only: what is carried from step to step. One thread. */
+#pragma once
+
+#include "admission/admit.h"
+
+struct admission {
+    const struct admit_env *env;
+    const struct admit_request *req;
+    cJSON *object;           /* borrowed, changed in place */
+    struct pairs *warnings;  /* may be NULL */
+    bool is_update, is_main; /* not the /status endpoint */
+};
+
+/* A step: 0, or -code. The order is admit.c's. */
+typedef int (*admit_step)(struct admission *a, struct err *err);
+
+cJSON *metadata_of(const struct admission *a); /* an object once it was decoded */
+void warn(struct admission *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+char *resource_of(const struct kind *kind); /* sandboxes.agents.x-k8s.io; owned */
+
+/* decode.c: is it, as text, such an object? */
+int step_group_version(struct admission *a, struct err *err);
+int step_metadata_types(struct admission *a, struct err *err);
+int step_unknown_fields(struct admission *a, struct err *err);
+
+/* identity.c: does it belong where it was sent? */
+int step_identity(struct admission *a, struct err *err);
+int step_namespace_state(struct admission *a, struct err *err);
+int step_preconditions(struct admission *a, struct err *err);
+
+/* metadata.c: what is not the client's to set */
+int step_system_fields(struct admission *a, struct err *err);
+int step_generate_name(struct admission *a, struct err *err);
+int step_status(struct admission *a, struct err *err);
+int step_owners(struct admission *a, struct err *err);
+int step_generation(struct admission *a, struct err *err);
+int step_finalizer_warnings(struct admission *a, struct err *err);
+
+/* validate_meta.c, scale.c, rules.c: causes */
+void metadata_validate(const struct admission *a, struct err *causes);
+void scale_validate(const struct admission *a, struct err *causes);
+/* The rules of the kind's table; or, when others failed, that they were not looked at. */
+void rules_validate(const struct admission *a, bool is_blocked, struct err *causes);

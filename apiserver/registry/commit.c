@@ -1,0 +1,223 @@
+/* Writing one object. A transaction whose outcome is unknown (the connection broke behind it) is carried to a certain end
+ * before anything is said: the key is read back, and when it shows nothing of the write, the same transaction is sent again,
+ * which can do no harm because both compare the same revision: at most one of them ever happens. When the key was changed
+ * by others meanwhile, the history tells whether our write was among the changes. */
+#include <inttypes.h>
+
+#include "apiserver/base/clock.h"
+#include "apiserver/base/json.h"
+#include "apiserver/base/mem.h"
+#include "apiserver/registry/cache.h"
+#include "storage/thread.h"
+
+#define AGAIN_MIN_MS 20 /* between tries; doubles up to */
+#define AGAIN_MAX_MS 500
+
+static int64_t now_ms(void)
+{
+    return clock_monotonic_ms(&clock_system);
+}
+
+void commit_wait(struct registry *r, int64_t rev, int64_t deadline_ms)
+{
+    int64_t until_ms = now_ms() + REV_WAIT_MS;
+    (void)registry_wait_rev(r, rev, until_ms < deadline_ms ? until_ms : deadline_ms);
+}
+
+/* ---- what is there ---- */
+
+static int not_readable(struct table *t, const char *name, struct err *err)
+{
+    return err_set(err, ERR_INTERNAL, "Internal error occurred: %s \"%s\" is stored in a form that cannot be read",
+                   t->kind->plural, name);
+}
+
+int current_stored(struct registry *r, struct table *t, const char *op, const char *namespace_name, const char *name,
+                   int64_t deadline_ms, struct object **ret, struct err *err)
+{
+    SCOPED_FREE char *key = key_of_object(t, namespace_name, name);
+    SCOPED(store_kv_fini) struct store_kv kv = {0};
+    SCOPED(err_fini) struct err e = {0};
+    int rc = store_get(r->store, key, deadline_ms, &kv, NULL, &e);
+    if (rc == -ERR_NOT_FOUND)
+        return refuse_not_found(t->kind, name, err);
+    if (rc < 0)
+        return refuse_store(t->kind, op, &e, err);
+    return current_of_race(t, name, &kv, ret, err);
+}
+
+int current_of_race(struct table *t, const char *name, struct store_kv *kv, struct object **ret, struct err *err)
+{
+    if (!kv->key)
+        return refuse_not_found(t->kind, name, err);
+    size_t len = kv->value_len;
+    if (object_from_bytes(t->kind, steal(&kv->value), len, kv->mod_rev, ret, NULL) < 0)
+        return not_readable(t, name, err);
+    return 0;
+}
+
+char *object_print_stored(cJSON *tree, size_t *ret_len)
+{
+    cJSON *metadata = json_get(tree, "metadata");
+    if (metadata)
+        json_remove(metadata, "resourceVersion");
+    json_sort(tree);
+    SCOPED(buf_fini) struct buf out = {0};
+    json_print(tree, &out);
+    return buf_take(&out, ret_len);
+}
+
+/* ---- is it ours? ---- */
+
+/* The key shows exactly what we meant: our bytes, or nothing. */
+static bool is_our_state(const struct commit *c, const struct store_kv *kv)
+{
+    if (!c->json)
+        return !kv->key;
+    return kv->key && kv->mod_rev > c->seen_rev && kv->value_len == c->json_len &&
+           memcmp(kv->value, c->json, c->json_len) == 0;
+}
+
+/* A create whose object was changed since: the uid is ours, nobody else could have made it. */
+static bool is_our_child(const struct commit *c, const struct store_kv *kv)
+{
+    if (!c->json || c->seen_rev != 0 || !kv->key)
+        return false;
+    struct object *o = NULL;
+    char *copy = xmemdup(kv->value, kv->value_len + 1);
+    if (object_from_bytes(c->table->kind, copy, kv->value_len, kv->mod_rev, &o, NULL) < 0)
+        return false;
+    bool is_ours = strcmp(o->uid, c->uid) == 0;
+    object_unref(o);
+    return is_ours;
+}
+
+/* Our write among the changes up to rev, which the cache has to have. 0 = it did not happen. */
+static int64_t find_our_write(const struct commit *c)
+{
+    struct table *t = c->table;
+    pthread_rwlock_rdlock(&t->lock);
+    int64_t rev = table_find_write(t, c->namespace_name, c->name, c->seen_rev, c->uid, c->json, !c->json);
+    pthread_rwlock_unlock(&t->lock);
+    return rev;
+}
+
+/* After an unknown outcome, with the key's state at store revision rev. */
+enum finding { OURS, NOT_YET, OTHERS, UNCLEAR };
+static enum finding judge_state(const struct commit *c, const struct store_kv *kv, int64_t rev, int64_t *ret_rev)
+{
+    if (is_our_state(c, kv)) {
+        *ret_rev = c->json ? kv->mod_rev : rev;
+        return OURS;
+    }
+    if (is_our_child(c, kv)) {
+        *ret_rev = kv->create_rev;
+        return OURS;
+    }
+    if (kv->key && kv->mod_rev == c->seen_rev)
+        return NOT_YET;
+    if (registry_wait_rev(c->registry, rev, c->deadline_ms) < 0)
+        return UNCLEAR;
+    *ret_rev = find_our_write(c);
+    if (*ret_rev != 0)
+        return OURS;
+    return !kv->key && c->seen_rev == 0 ? NOT_YET : OTHERS;
+}
+
+/* ---- the transaction ---- */
+
+static int send(const struct commit *c, const char *key, struct store_txn_result *ret, struct err *err)
+{
+    struct store_compare compares[2] = {{key, STORE_MOD, c->seen_rev}};
+    size_t n = 1;
+    if (c->fence)
+        compares[n++] = *c->fence;
+    struct store_op op = {.key = key, .value = c->json, .value_len = c->json_len};
+    struct store_txn txn = {.compares = compares, .n_compares = n, .ops = &op, .n_ops = 1};
+    return store_txn(c->registry->store, &txn, c->deadline_ms, ret, err);
+}
+
+/* Lets a moment pass, longer each time; false when the server stops. */
+static bool pause_before_again(const struct commit *c, int64_t *wait_ms)
+{
+    bool is_stopping = registry_wait_rev(c->registry, INT64_MAX, now_ms() + *wait_ms) == -ERR_CANCELLED;
+    *wait_ms = 2 * *wait_ms < AGAIN_MAX_MS ? 2 * *wait_ms : AGAIN_MAX_MS;
+    return !is_stopping;
+}
+
+static int give_up(struct err *err)
+{
+    return err_set(err, ERR_UNDETERMINED, "the outcome of a write is not known");
+}
+
+/* The read-back of an unknown outcome: until the store answers or time is up (-ERR_UNDETERMINED). */
+static int read_back(const struct commit *c, const char *key, enum finding *ret, int64_t *ret_rev,
+                     struct store_kv *ret_kv, struct err *err)
+{
+    int64_t wait_ms = AGAIN_MIN_MS;
+    do {
+        SCOPED(store_kv_fini) struct store_kv kv = {0};
+        int64_t rev = 0;
+        int rc = store_get(c->registry->store, key, c->deadline_ms, &kv, &rev, NULL);
+        *ret = rc == 0 || rc == -ERR_NOT_FOUND ? judge_state(c, &kv, rev, ret_rev) : UNCLEAR;
+        if (*ret != UNCLEAR) {
+            *ret_kv = steal(&kv);
+            return 0;
+        }
+    } while (now_ms() < c->deadline_ms && pause_before_again(c, &wait_ms));
+    return give_up(err);
+}
+
+/* A transaction that did not hold: who was in the way? current[0] is the object, current[1] the fence. */
+static enum commit_outcome judge_refusal(const struct commit *c, const struct store_kv *current)
+{
+    bool is_object_right = current->key ? current->mod_rev == c->seen_rev : c->seen_rev == 0;
+    return is_object_right ? COMMIT_FENCED : COMMIT_RACED;
+}
+
+/* One try; 1 = send it again. */
+static int try_once(const struct commit *c, const char *key, bool is_again, enum commit_outcome *ret, int64_t *ret_rev,
+                    struct store_kv *ret_current, struct err *err)
+{
+    SCOPED(store_txn_result_fini) struct store_txn_result res = {0};
+    int rc = send(c, key, &res, err);
+    if (rc == 0 && res.succeeded) {
+        *ret = COMMITTED;
+        *ret_rev = res.rev;
+        return 0;
+    }
+    enum finding finding = OTHERS;
+    if (rc == 0) {
+        /* An earlier try may have happened after it was read back, and be what this one ran into. */
+        if (is_again)
+            finding = judge_state(c, &res.current[0], res.rev, ret_rev);
+        *ret = finding == OURS ? COMMITTED : judge_refusal(c, &res.current[0]);
+        *ret_current = steal(&res.current[0]);
+        return finding == UNCLEAR ? give_up(err) : 0;
+    }
+    if (rc != -ERR_UNDETERMINED)
+        return rc;
+    SCOPED(store_kv_fini) struct store_kv kv = {0};
+    rc = read_back(c, key, &finding, ret_rev, &kv, err);
+    if (rc < 0 || finding == NOT_YET)
+        return rc < 0 ? rc : 1;
+    *ret = finding == OURS ? COMMITTED : COMMIT_RACED;
+    *ret_current = steal(&kv);
+    return 0;
+}
+
+int commit_run(const struct commit *c, enum commit_outcome *ret, int64_t *ret_rev, struct store_kv *ret_current,
+               struct err *err)
+{
+    SCOPED_FREE char *key = key_of_object(c->table, c->namespace_name, c->name);
+    SCOPED(err_fini) struct err e = {0};
+    int64_t wait_ms = AGAIN_MIN_MS;
+    int rc = try_once(c, key, false, ret, ret_rev, ret_current, &e);
+    while (rc == 1) {
+        if (now_ms() >= c->deadline_ms || !pause_before_again(c, &wait_ms))
+            rc = give_up(&e);
+        else
+            rc = try_once(c, key, true, ret, ret_rev, ret_current, &e);
+    }
+    return rc == 0 ? 0 : refuse_store(c->table->kind, c->op, &e, err);
+}

@@ -1,0 +1,131 @@
+/* POST: admission, then one transaction that wants the key absent. A generated name that is taken is drawn again. */
+#include "apiserver/base/clock.h"
+#include "apiserver/base/json.h"
+#include "apiserver/base/mem.h"
+#include "apiserver/registry/cache.h"
+
+#define NAME_ATTEMPTS 8 /* for a generated name. Source: kubernetes-api.md 14.4 */
+
+static int refuse_taken(const struct table *t, const char *name, const struct object *present, bool is_generated,
+                 struct err *err)
+{
+    return refuse_exists(t->kind, name, present && present->is_terminating, is_generated, err);
+}
+
+/* The version that a client sent. A create may name none or 0; what is no number at all is ignored, as upstream does. */
+static int check_version(const cJSON *object, struct err *err)
+{
+    uint64_t rev;
+    if (str_to_u64(json_str_or(object, "metadata.resourceVersion", ""), &rev) < 0 || rev == 0)
+        return 0;
+    return err_set(err, ERR_UNKNOWN, "resourceVersion should not be set on objects to be created");
+}
+
+static bool is_name_generated(const cJSON *object)
+{
+    return json_str_or(object, "metadata.name", "")[0] == '\0' &&
+           json_str_or(object, "metadata.generateName", "")[0] != '\0';
+}
+
+struct creation {
+    struct registry *registry;
+    struct table *table;
+    const char *namespace_name;
+    const struct write_options *opts;
+    int64_t deadline_ms;
+    bool is_last_attempt_of_many;
+};
+
+static int create_dry(const struct creation *c, const cJSON *object, char *take_json, size_t len, struct object **ret,
+                      struct err *err)
+{
+    SCOPED_FREE char *json = take_json;
+    SCOPED(object_unref_p) struct object *present = NULL;
+    const char *name = json_str_or(object, "metadata.name", "");
+    const struct read_version latest = {READ_LATEST, 0};
+    int rc = registry_reach(c->registry, c->table->kind, "create", latest, c->deadline_ms, err);
+    if (rc < 0)
+        return rc;
+    rc = current_cached(c->registry, c->table, c->namespace_name, name, &present);
+    if (rc != -ERR_NOT_FOUND)
+        return refuse_taken(c->table, name, present, c->is_last_attempt_of_many, err);
+    return object_from_bytes(c->table->kind, steal(&json), len, 0, ret, err);
+}
+
+static int create_for_real(const struct creation *c, const cJSON *object, char *take_json, size_t len,
+                           struct object **ret, struct err *err)
+{
+    SCOPED_FREE char *json = take_json;
+    SCOPED(store_kv_fini) struct store_kv current = {0};
+    SCOPED(object_unref_p) struct object *present = NULL;
+    const char *name = json_str_or(object, "metadata.name", "");
+    struct commit commit = {
+        .registry = c->registry,
+        .table = c->table,
+        .op = "create",
+        .namespace_name = c->namespace_name,
+        .name = name,
+        .uid = json_str_or(object, "metadata.uid", ""),
+        .json = json,
+        .json_len = len,
+        .fence = c->opts->fence,
+        .deadline_ms = c->deadline_ms,
+    };
+    enum commit_outcome outcome;
+    int64_t rev = 0;
+    int rc = commit_run(&commit, &outcome, &rev, &current, err);
+    if (rc < 0)
+        return rc;
+    if (outcome == COMMIT_FENCED)
+        return refuse_fenced(c->table->kind, name, err);
+    if (outcome == COMMIT_RACED) {
+        (void)current_of_race(c->table, name, &current, &present, NULL);
+        return refuse_taken(c->table, name, present, c->is_last_attempt_of_many, err);
+    }
+    commit_wait(c->registry, rev, c->deadline_ms);
+    return object_from_bytes(c->table->kind, steal(&json), len, rev, ret, err);
+}
+
+/* Admission and storing of one tree, which is used up. */
+static int create_once(const struct creation *c, cJSON *object, struct pairs *warnings, struct object **ret,
+                       struct err *err)
+{
+    const struct write_options *opts = c->opts;
+    struct admit_request request = {
+        .kind = c->table->kind,
+        .operation = ADMIT_CREATE,
+        .is_system = opts->is_system,
+        .namespace_name = c->namespace_name,
+        .field_validation = opts->field_validation,
+        .decode_findings = opts->decode_findings,
+    };
+    int rc = admit(c->registry->admit, &request, object, warnings, err);
+    if (rc < 0 || (rc = check_version(object, err)) < 0)
+        return rc;
+    size_t len;
+    char *json = object_print_stored(object, &len);
+    return opts->dry_run ? create_dry(c, object, json, len, ret, err) : create_for_real(c, object, json, len, ret, err);
+}
+
+int registry_create(struct registry *r, const struct kind *kind, const char *namespace_name, cJSON *take_object,
+                    const struct write_options *opts, struct object **ret, struct err *err)
+{
+    SCOPED(json_free_p) cJSON *original = take_object;
+    struct creation c = {.registry = r,
+                         .table = registry_table(r, kind),
+                         .namespace_name = namespace_name ? namespace_name : "",
+                         .opts = opts,
+                         .deadline_ms = opts->deadline_ms};
+    deadline_default(&c.deadline_ms);
+    if (registry_wait_loaded(r, kind, err) < 0)
+        return -ERR_UNAVAILABLE;
+    if (!is_name_generated(original))
+        return create_once(&c, original, opts->warnings, ret, err);
+    int rc = -ERR_ALREADY_EXISTS;
+    for (int attempt = 1; attempt <= NAME_ATTEMPTS && rc == -ERR_ALREADY_EXISTS; attempt++) {
+        SCOPED(json_free_p) cJSON *object = json_copy(original);
+        c.is_last_attempt_of_many = attempt == NAME_ATTEMPTS;
+        rc = create_once(&c, object, attempt == 1 ? opts->warnings : NULL, ret, err);
+    }
+    return rc;
+}

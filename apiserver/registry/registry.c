@@ -1,0 +1,77 @@
+/* Start and end of the registry. What it does is in the files beside: cache.c tables, sync.c following the store, fresh.c
+ * revisions, read.c, watch.c, commit.c with create.c, update.c and delete.c. */
+#include "apiserver/registry/registry.h"
+
+#include "apiserver/base/mem.h"
+#include "apiserver/registry/cache.h"
+#include "storage/thread.h"
+
+#define HISTORY_EVENTS 10000
+#define HISTORY_BYTES ((size_t)16 << 20)
+#define BOOKMARK_PERIOD_MS 60000
+
+struct registry *registry_new(const struct registry_config *config)
+{
+    struct registry *r = xcalloc(1, sizeof *r);
+    r->store = config->store;
+    r->admit = config->admit;
+    r->prefix = xstrdup(config->prefix ? config->prefix : "/registry/");
+    r->history_events = config->history_events ? config->history_events : HISTORY_EVENTS;
+    r->history_bytes = config->history_bytes ? config->history_bytes : HISTORY_BYTES;
+    r->bookmark_period_ms = config->bookmark_period_ms ? config->bookmark_period_ms : BOOKMARK_PERIOD_MS;
+    pthread_mutex_init(&r->mutex, NULL);
+    thread_cond_init(&r->moved);
+    thread_cond_init(&r->timer);
+    while (config->kinds[r->n_tables])
+        r->n_tables++;
+    r->tables = xcalloc(r->n_tables, sizeof *r->tables);
+    for (size_t i = 0; i < r->n_tables; i++)
+        table_init(&r->tables[i], r, config->kinds[i]);
+    return r;
+}
+
+void registry_start(struct registry *r)
+{
+    r->is_started = true;
+    thread_start(&r->sync_thread, "sync", sync_run, r);
+    thread_start(&r->timer_thread, "watch-timer", watch_timer_run, r);
+}
+
+void registry_stop(struct registry *r)
+{
+    pthread_mutex_lock(&r->mutex);
+    bool is_first = r->is_started && !r->is_stopping;
+    r->is_stopping = true;
+    pthread_cond_broadcast(&r->moved);
+    pthread_cond_broadcast(&r->timer);
+    pthread_mutex_unlock(&r->mutex);
+    watches_end(r);
+    if (!is_first)
+        return;
+    pthread_join(r->sync_thread, NULL);
+    pthread_join(r->timer_thread, NULL);
+}
+
+void registry_free(struct registry *r)
+{
+    if (!r)
+        return;
+    for (size_t i = 0; i < r->n_tables; i++)
+        table_fini(&r->tables[i]);
+    free(r->tables);
+    err_fini(&r->fresh.err);
+    pthread_cond_destroy(&r->moved);
+    pthread_cond_destroy(&r->timer);
+    pthread_mutex_destroy(&r->mutex);
+    free(r->prefix);
+    free(r);
+}
+
+bool registry_is_synced(const struct registry *r)
+{
+    pthread_mutex_t *mutex = (pthread_mutex_t *)(uintptr_t)&r->mutex; /* looking changes nothing that counts */
+    pthread_mutex_lock(mutex);
+    bool is_synced = r->is_loaded && r->has_history && r->is_link_up && !r->is_lost;
+    pthread_mutex_unlock(mutex);
+    return is_synced;
+}
