@@ -30,7 +30,7 @@ struct admit_request {
     enum admit_operation operation;
     bool is_status;             /* the /status endpoint */
     bool is_patch;              /* texts of strict failures differ (kubernetes-api.md 22.2) */
-    bool is_system;             /* written by our own reconciler */
+    bool is_system;             /* written by our own reconciler: the main endpoint takes status too */
     const char *namespace_name; /* from the URL */
     const char *name;           /* from the URL; NULL on create */
     const cJSON *old;           /* with resourceVersion; NULL on create */

@@ -1,5 +1,6 @@
-/* What is not the client's to set: system fields, the status where it has an endpoint of its own, generation; and what is
- * tidied silently: names drawn, owners named twice. Source: kubernetes-api.md 14, 15, 17, 19. */
+/* What is not the client's to set: system fields, the status where it has an endpoint of its own,
+ * generation; and what is tidied silently: names drawn, owners named twice. Source:
+ * kubernetes-api.md 14, 15, 17, 19. */
 #include "admission/steps.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
@@ -9,7 +10,8 @@
 
 /* ---- status ---- */
 
-/* The status endpoint takes status alone and leaves all else as it is stored, the metadata of the body included. */
+/* The status endpoint takes status alone and leaves all else as it is stored, the metadata of the
+ * body included. */
 static void take_only_status(struct admission *a)
 {
     cJSON *status = json_detach(a->object, "status");
@@ -17,9 +19,8 @@ static void take_only_status(struct admission *a)
     while (a->object->child)
         json_remove(a->object, a->object->child->string);
     const cJSON *member;
-    cJSON_ArrayForEach(member, a->req->old)
-        if (strcmp(member->string, "status") != 0)
-            json_set(a->object, member->string, json_copy(member));
+    cJSON_ArrayForEach(member, a->req->old) if (strcmp(member->string, "status") != 0)
+        json_set(a->object, member->string, json_copy(member));
     if (status)
         json_set(a->object, "status", status);
     if (version)
@@ -35,6 +36,8 @@ int step_status(struct admission *a, struct err *err)
         take_only_status(a);
         return 0;
     }
+    if (a->req->is_system)
+        return 0; /* the reconciler writes metadata and status of one pass at once */
     json_remove(a->object, "status");
     const cJSON *stored = a->is_update ? json_get(a->req->old, "status") : NULL;
     if (stored)
@@ -46,8 +49,8 @@ int step_status(struct admission *a, struct err *err)
 
 static void set_created(struct admission *a, cJSON *metadata)
 {
-    static const char *const wiped[] = {"uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
-                                        "generation"};
+    static const char *const wiped[] = {"uid", "creationTimestamp", "deletionTimestamp",
+                                        "deletionGracePeriodSeconds", "generation"};
     char uid[RAND_UUID_SIZE], now[CLOCK_TEXT_SIZE];
     for (size_t i = 0; i < ARRAY_LEN(wiped); i++)
         json_remove(metadata, wiped[i]);
@@ -59,7 +62,8 @@ static void set_created(struct admission *a, cJSON *metadata)
 }
 
 /* The stored value wins; with only_absent, what the client sent stays for validation to judge. */
-static void keep_stored(const struct admission *a, cJSON *metadata, const char *name, bool only_absent)
+static void keep_stored(const struct admission *a, cJSON *metadata, const char *name,
+                        bool only_absent)
 {
     const cJSON *stored = json_get(json_get(a->req->old, "metadata"), name);
     if (only_absent && json_get(metadata, name))
@@ -72,7 +76,8 @@ static void keep_stored(const struct admission *a, cJSON *metadata, const char *
 static void set_stored(const struct admission *a, cJSON *metadata)
 {
     static const char *const forced[] = {"name", "namespace", "creationTimestamp", "generation"};
-    static const char *const immutable[] = {"uid", "deletionTimestamp", "deletionGracePeriodSeconds"};
+    static const char *const immutable[] = {"uid", "deletionTimestamp",
+                                            "deletionGracePeriodSeconds"};
     if (json_str_or(metadata, "uid", "")[0] == '\0')
         json_remove(metadata, "uid");
     for (size_t i = 0; i < ARRAY_LEN(forced); i++)
@@ -92,8 +97,9 @@ static void drop_empty(cJSON *metadata)
     }
 }
 
-/* Field ownership is recorded by nobody yet: what a client sends of it is dropped, nothing is stored. The one place to
- * merge it is here, behind the owners and before generation and validation. */
+/* Field ownership is recorded by nobody yet: what a client sends of it is dropped, nothing is
+ * stored. The one place to merge it is here, behind the owners and before generation and
+ * validation. */
 static void drop_managed_fields(cJSON *metadata)
 {
     json_remove(metadata, "managedFields");
@@ -129,22 +135,35 @@ int step_generate_name(struct admission *a, struct err *err)
 
 /* ---- generation ---- */
 
-/* Anything but metadata differs. Status is as stored where it has an endpoint of its own. */
-static bool differs_outside_metadata(const cJSON *a, const cJSON *b)
+/* A member of a that counts for generation and that b has not or has otherwise. */
+static bool has_other(const cJSON *a, const cJSON *b, bool status_counts)
 {
     const cJSON *member;
     cJSON_ArrayForEach(member, a)
-        if (strcmp(member->string, "metadata") != 0 && !json_equal(member, json_get(b, member->string)))
+    {
+        bool counts = strcmp(member->string, "metadata") != 0 &&
+                      (status_counts || strcmp(member->string, "status") != 0);
+        if (counts && !json_equal(member, json_get(b, member->string)))
             return true;
-    return json_len(a) != json_len(b);
+    }
+    return false;
+}
+
+/* Anything differs but metadata, and status where it has an endpoint of its own. */
+static bool moves_generation(const struct admission *a)
+{
+    bool status_counts = !a->req->kind->has_status;
+    return has_other(a->object, a->req->old, status_counts) ||
+           has_other(a->req->old, a->object, status_counts);
 }
 
 int step_generation(struct admission *a, struct err *err)
 {
     (void)err;
     cJSON *metadata = metadata_of(a);
-    if (a->is_main && differs_outside_metadata(a->object, a->req->old))
-        json_set_int(metadata, "generation", json_i64_or(a->req->old, "metadata.generation", 0) + 1);
+    if (a->is_main && moves_generation(a))
+        json_set_int(metadata, "generation",
+                     json_i64_or(a->req->old, "metadata.generation", 0) + 1);
     return 0;
 }
 
@@ -160,7 +179,8 @@ static bool is_earlier_equal(const cJSON *list, const cJSON *item)
 
 #define OWNERS_COMPARED_MAX 1000 /* comparing each with each must stay cheap */
 
-/* The same reference twice is kept once, with a warning that names each uid as often as it was dropped. */
+/* The same reference twice is kept once, with a warning that names each uid as often as it was
+ * dropped. */
 int step_owners(struct admission *a, struct err *err)
 {
     (void)err;
@@ -180,8 +200,10 @@ int step_owners(struct admission *a, struct err *err)
     json_set(metadata_of(a), "ownerReferences", kept);
     if (uids.len > 0)
         warn(a,
-             ".metadata.ownerReferences contains duplicate entries%s; API server dedups owner references in 1.20+, and "
-             "may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: %s",
+             ".metadata.ownerReferences contains duplicate entries%s; API server dedups owner "
+             "references in 1.20+, and "
+             "may reject such requests as early as 1.24; please fix your requests; duplicate "
+             "UID(s) observed: %s",
              a->req->is_patch ? " after mutating admission happens" : "", buf_cstr(&uids));
     return 0;
 }
@@ -191,9 +213,8 @@ int step_owners(struct admission *a, struct err *err)
 static bool has_string(const cJSON *list, const char *s)
 {
     const cJSON *item;
-    cJSON_ArrayForEach(item, list)
-        if (cJSON_IsString(item) && strcmp(item->valuestring, s) == 0)
-            return true;
+    cJSON_ArrayForEach(item, list) if (cJSON_IsString(item) &&
+                                       strcmp(item->valuestring, s) == 0) return true;
     return false;
 }
 
@@ -205,13 +226,15 @@ int step_finalizer_warnings(struct admission *a, struct err *err)
     cJSON_ArrayForEach(f, json_get(metadata_of(a), "finalizers"))
     {
         static const char *const known[] = {"orphan", "foregroundDeletion", "kubernetes"};
-        bool is_fine = !cJSON_IsString(f) || strchr(f->valuestring, '/') || has_string(stored, f->valuestring);
+        bool is_fine =
+            !cJSON_IsString(f) || strchr(f->valuestring, '/') || has_string(stored, f->valuestring);
         for (size_t i = 0; i < ARRAY_LEN(known) && !is_fine; i++)
             is_fine = strcmp(f->valuestring, known[i]) == 0;
         if (is_fine)
             continue;
         warn(a,
-             "metadata.finalizers: \"%s\": prefer a domain-qualified finalizer name %sto avoid accidental conflicts "
+             "metadata.finalizers: \"%s\": prefer a domain-qualified finalizer name %sto avoid "
+             "accidental conflicts "
              "with other finalizer writers",
              f->valuestring, strchr(f->valuestring, '.') ? "including a path (/) " : "");
     }
