@@ -26,7 +26,8 @@ static const char usage[] =
     "    kubectl get --raw /openapi/v3/apis/networking.k8s.io/v1 > networking.json\n"
     "Texts come from FILE (hack/gen-shape.docs), lines of TYPE.FIELD<TAB>text; each field without "
     "one is\n"
-    "named on standard error. A line @TYPE<TAB>OTHER lets TYPE take missing texts from OTHER.\n";
+    "named on standard error. @TYPE<TAB>OTHER: TYPE takes missing texts from OTHER. *.FIELD: for "
+    "any type.\n";
 
 struct root {
     const char *type, *symbol;
@@ -66,7 +67,6 @@ struct gen {
     struct map *docs;     /* TYPE.FIELD → text */
     struct map *used;     /* keys of docs that were looked up */
     struct map *done;     /* types written into the file at hand */
-    const struct output *output;
     struct buf out;
     size_t warnings;
 };
@@ -113,32 +113,36 @@ static void load_docs(struct map *docs, char *text)
     }
 }
 
+static const char *use_doc(struct gen *g, const char *key)
+{
+    const char *text = map_get(g->docs, key);
+    if (text)
+        (void)map_put(g->used, key, g);
+    return text;
+}
+
+/* TYPE.FIELD, or that of the type which @TYPE names, or *.FIELD. */
 static const char *find_doc(struct gen *g, const char *type, const char *field)
 {
     SCOPED_FREE char *key = field ? xasprintf("%s.%s", type, field) : xstrdup(type);
-    const char *text = map_get(g->docs, key);
-    if (text) {
-        (void)map_put(g->used, key, g);
-        return text;
-    }
     SCOPED_FREE char *alias_key = xasprintf("@%s", type);
-    const char *alias = map_get(g->docs, alias_key);
-    if (!alias)
-        return NULL;
-    (void)map_put(g->used, alias_key, g);
-    return find_doc(g, alias, field);
+    const char *text = use_doc(g, key);
+    const char *alias = text ? NULL : use_doc(g, alias_key);
+    if (alias)
+        return find_doc(g, alias, field);
+    if (text || !field)
+        return text;
+    SCOPED_FREE char *any_key = xasprintf("*.%s", field);
+    return use_doc(g, any_key);
 }
 
-struct unused_check {
-    struct gen *g;
-};
 static bool report_unused(void *ctx, const char *key, void *value)
 {
-    struct unused_check *check = ctx;
+    struct gen *g = ctx;
     (void)value;
-    if (!map_get(check->g->used, key)) {
+    if (!map_get(g->used, key)) {
         (void)fprintf(stderr, "gen-shape: text for %s is not used\n", key);
-        check->g->warnings++;
+        g->warnings++;
     }
     return true;
 }
@@ -398,7 +402,6 @@ static const char *find_full_name(const cJSON *schemas, const char *type)
 
 static void write_output(struct gen *g, const struct output *output, const char *dir)
 {
-    g->output = output;
     g->done = map_new();
     buf_puts(
         &g->out,
@@ -478,7 +481,7 @@ int main(int argc, char **argv)
         g.schemas = json_at(outputs[i].is_networking ? networking : core, "components.schemas");
         write_output(&g, &outputs[i], o.out);
     }
-    map_each(g.docs, report_unused, &(struct unused_check){&g});
+    map_each(g.docs, report_unused, &g);
     map_free(g.docs);
     map_free(g.used);
     buf_fini(&g.out);

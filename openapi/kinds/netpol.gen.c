@@ -4,97 +4,97 @@
 
 static const struct field fields_ip_block[] = {
     {.name = "cidr", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "cidr of type F_STRING."},
+     .doc = "The range, like 10.0.0.0/8."},
     {.name = "except", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
-     .doc = "except of type F_STRING."},
+     .doc = "Ranges inside it that are left out."},
     {0},
 };
 static const struct shape shape_ip_block = {
     .name = "IPBlock",
     .fields = fields_ip_block,
-    .doc = "IPBlock of a pod.",
+    .doc = "A range of addresses.",
 };
 
 static const struct field fields_label_selector_requirement[] = {
     {.name = "key", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "key of type F_STRING."},
+     .doc = "Key of the label."},
     {.name = "operator", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "operator of type F_STRING."},
+     .doc = "In, NotIn, Exists or DoesNotExist."},
     {.name = "values", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
-     .doc = "values of type F_STRING."},
+     .doc = "Values for In and NotIn."},
     {0},
 };
 static const struct shape shape_label_selector_requirement = {
     .name = "LabelSelectorRequirement",
     .fields = fields_label_selector_requirement,
-    .doc = "LabelSelectorRequirement of a pod.",
+    .doc = "A requirement on one label.",
 };
 
 static const struct field fields_label_selector[] = {
     {.name = "matchExpressions", .type = F_LIST, .item = F_OBJECT, .of = &shape_label_selector_requirement, .list = LIST_ATOMIC,
-     .doc = "matchExpressions of type LabelSelectorRequirement."},
+     .doc = "Requirements on labels."},
     {.name = "matchLabels", .type = F_MAP, .item = F_STRING,
-     .doc = "matchLabels of type F_STRING."},
+     .doc = "Labels that must be there with these values."},
     {0},
 };
 static const struct shape shape_label_selector = {
     .name = "LabelSelector",
     .fields = fields_label_selector,
-    .doc = "LabelSelector of a pod.",
+    .doc = "Objects by their labels; all parts must fit, and an empty one fits all.",
 };
 
 static const struct field fields_network_policy_peer[] = {
     {.name = "ipBlock", .type = F_OBJECT, .of = &shape_ip_block,
-     .doc = "ipBlock of type IPBlock."},
+     .doc = "A range of addresses; nothing else may be given with it."},
     {.name = "namespaceSelector", .type = F_OBJECT, .of = &shape_label_selector, .is_atomic = true,
-     .doc = "namespaceSelector of type LabelSelector."},
+     .doc = "Namespaces by their labels; the policy's own when absent."},
     {.name = "podSelector", .type = F_OBJECT, .of = &shape_label_selector, .is_atomic = true,
-     .doc = "podSelector of type LabelSelector."},
+     .doc = "Pods by their labels; all of the namespaces when absent."},
     {0},
 };
 static const struct shape shape_network_policy_peer = {
     .name = "NetworkPolicyPeer",
     .fields = fields_network_policy_peer,
-    .doc = "NetworkPolicyPeer of a pod.",
+    .doc = "The other side of the traffic: addresses, or pods by their labels.",
 };
 
 static const struct field fields_network_policy_port[] = {
     {.name = "endPort", .type = F_INT32,
-     .doc = "endPort of type F_INT32."},
+     .doc = "Last port of a range that begins with port."},
     {.name = "port", .type = F_INT_OR_STRING,
-     .doc = "port of type IntOrString."},
+     .doc = "Number or name of the port; all when absent."},
     {.name = "protocol", .type = F_STRING,
-     .doc = "protocol of type F_STRING."},
+     .doc = "TCP, UDP or SCTP; TCP when absent."},
     {0},
 };
 static const struct shape shape_network_policy_port = {
     .name = "NetworkPolicyPort",
     .fields = fields_network_policy_port,
-    .doc = "NetworkPolicyPort of a pod.",
+    .doc = "A port, or a range of them.",
 };
 
 static const struct field fields_network_policy_ingress[] = {
     {.name = "from", .type = F_LIST, .item = F_OBJECT, .of = &shape_network_policy_peer, .list = LIST_ATOMIC,
-     .doc = "from of type NetworkPolicyPeer."},
+     .doc = "From whom; anybody when absent."},
     {.name = "ports", .type = F_LIST, .item = F_OBJECT, .of = &shape_network_policy_port, .list = LIST_ATOMIC,
-     .doc = "ports of type NetworkPolicyPort."},
+     .doc = "On which ports; any when absent."},
     {0},
 };
 const struct shape shape_network_policy_ingress = {
     .name = "NetworkPolicyIngressRule",
     .fields = fields_network_policy_ingress,
-    .doc = "NetworkPolicyIngressRule of a pod.",
+    .doc = "Traffic that pods may receive.",
 };
 
 static const struct field fields_network_policy_egress[] = {
     {.name = "ports", .type = F_LIST, .item = F_OBJECT, .of = &shape_network_policy_port, .list = LIST_ATOMIC,
-     .doc = "ports of type NetworkPolicyPort."},
+     .doc = "To which ports; any when absent."},
     {.name = "to", .type = F_LIST, .item = F_OBJECT, .of = &shape_network_policy_peer, .list = LIST_ATOMIC,
-     .doc = "to of type NetworkPolicyPeer."},
+     .doc = "To whom; anybody when absent."},
     {0},
 };
 const struct shape shape_network_policy_egress = {
     .name = "NetworkPolicyEgressRule",
     .fields = fields_network_policy_egress,
-    .doc = "NetworkPolicyEgressRule of a pod.",
+    .doc = "Traffic that pods may send.",
 };

@@ -4,1895 +4,1895 @@
 
 static const struct field fields_node_selector_requirement[] = {
     {.name = "key", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "key of type F_STRING."},
+     .doc = "Key of the label, or name of the field."},
     {.name = "operator", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "operator of type F_STRING."},
+     .doc = "In, NotIn, Exists, DoesNotExist, Gt or Lt."},
     {.name = "values", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
-     .doc = "values of type F_STRING."},
+     .doc = "Values to compare with; one number for Gt and Lt."},
     {0},
 };
 static const struct shape shape_node_selector_requirement = {
     .name = "NodeSelectorRequirement",
     .fields = fields_node_selector_requirement,
-    .doc = "NodeSelectorRequirement of a pod.",
+    .doc = "A requirement on a label or field of a node.",
 };
 
 static const struct field fields_node_selector_term[] = {
     {.name = "matchExpressions", .type = F_LIST, .item = F_OBJECT, .of = &shape_node_selector_requirement, .list = LIST_ATOMIC,
-     .doc = "matchExpressions of type NodeSelectorRequirement."},
+     .doc = "Requirements on labels."},
     {.name = "matchFields", .type = F_LIST, .item = F_OBJECT, .of = &shape_node_selector_requirement, .list = LIST_ATOMIC,
-     .doc = "matchFields of type NodeSelectorRequirement."},
+     .doc = "Requirements on fields, that is metadata.name."},
     {0},
 };
 static const struct shape shape_node_selector_term = {
     .name = "NodeSelectorTerm",
     .fields = fields_node_selector_term,
-    .doc = "NodeSelectorTerm of a pod.",
+    .doc = "Requirements that must all fit.",
 };
 
 static const struct field fields_preferred_scheduling_term[] = {
     {.name = "preference", .type = F_OBJECT, .of = &shape_node_selector_term, .flags = FIELD_REQUIRED, .is_atomic = true,
-     .doc = "preference of type NodeSelectorTerm."},
+     .doc = "The nodes."},
     {.name = "weight", .type = F_INT32, .flags = FIELD_REQUIRED,
-     .doc = "weight of type F_INT32."},
+     .doc = "How much, from 1 to 100."},
     {0},
 };
 static const struct shape shape_preferred_scheduling_term = {
     .name = "PreferredSchedulingTerm",
     .fields = fields_preferred_scheduling_term,
-    .doc = "PreferredSchedulingTerm of a pod.",
+    .doc = "Nodes to prefer, and how much.",
 };
 
 static const struct field fields_node_selector[] = {
     {.name = "nodeSelectorTerms", .type = F_LIST, .item = F_OBJECT, .of = &shape_node_selector_term, .flags = FIELD_REQUIRED, .list = LIST_ATOMIC, .items_atomic = true,
-     .doc = "nodeSelectorTerms of type NodeSelectorTerm."},
+     .doc = "The terms."},
     {0},
 };
 static const struct shape shape_node_selector = {
     .name = "NodeSelector",
     .fields = fields_node_selector,
-    .doc = "NodeSelector of a pod.",
+    .doc = "Nodes by terms of which one must fit.",
 };
 
 static const struct field fields_node_affinity[] = {
     {.name = "preferredDuringSchedulingIgnoredDuringExecution", .type = F_LIST, .item = F_OBJECT, .of = &shape_preferred_scheduling_term, .list = LIST_ATOMIC,
-     .doc = "preferredDuringSchedulingIgnoredDuringExecution of type PreferredSchedulingTerm."},
+     .doc = "Nodes to prefer; the weights of those that fit are added up."},
     {.name = "requiredDuringSchedulingIgnoredDuringExecution", .type = F_OBJECT, .of = &shape_node_selector, .is_atomic = true,
-     .doc = "requiredDuringSchedulingIgnoredDuringExecution of type NodeSelector."},
+     .doc = "What the node must have when the pod is placed."},
     {0},
 };
 static const struct shape shape_node_affinity = {
     .name = "NodeAffinity",
     .fields = fields_node_affinity,
-    .doc = "NodeAffinity of a pod.",
+    .doc = "Rules about the node.",
 };
 
 static const struct field fields_label_selector_requirement[] = {
     {.name = "key", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "key of type F_STRING."},
+     .doc = "Key of the label."},
     {.name = "operator", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "operator of type F_STRING."},
+     .doc = "In, NotIn, Exists or DoesNotExist."},
     {.name = "values", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
-     .doc = "values of type F_STRING."},
+     .doc = "Values for In and NotIn."},
     {0},
 };
 static const struct shape shape_label_selector_requirement = {
     .name = "LabelSelectorRequirement",
     .fields = fields_label_selector_requirement,
-    .doc = "LabelSelectorRequirement of a pod.",
+    .doc = "A requirement on one label.",
 };
 
 static const struct field fields_label_selector[] = {
     {.name = "matchExpressions", .type = F_LIST, .item = F_OBJECT, .of = &shape_label_selector_requirement, .list = LIST_ATOMIC,
-     .doc = "matchExpressions of type LabelSelectorRequirement."},
+     .doc = "Requirements on labels."},
     {.name = "matchLabels", .type = F_MAP, .item = F_STRING,
-     .doc = "matchLabels of type F_STRING."},
+     .doc = "Labels that must be there with these values."},
     {0},
 };
 static const struct shape shape_label_selector = {
     .name = "LabelSelector",
     .fields = fields_label_selector,
-    .doc = "LabelSelector of a pod.",
+    .doc = "Objects by their labels; all parts must fit, and an empty one fits all.",
 };
 
 static const struct field fields_pod_affinity_term[] = {
     {.name = "labelSelector", .type = F_OBJECT, .of = &shape_label_selector, .is_atomic = true,
-     .doc = "labelSelector of type LabelSelector."},
+     .doc = "The pods, by their labels."},
     {.name = "matchLabelKeys", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
-     .doc = "matchLabelKeys of type F_STRING."},
+     .doc = "Labels whose values must be as the placed pod's own."},
     {.name = "mismatchLabelKeys", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
-     .doc = "mismatchLabelKeys of type F_STRING."},
+     .doc = "Labels whose values must differ from the placed pod's own."},
     {.name = "namespaceSelector", .type = F_OBJECT, .of = &shape_label_selector, .is_atomic = true,
-     .doc = "namespaceSelector of type LabelSelector."},
+     .doc = "Their namespaces, by labels."},
     {.name = "namespaces", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
-     .doc = "namespaces of type F_STRING."},
+     .doc = "Their namespaces, by name; the pod's own when both are absent."},
     {.name = "topologyKey", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "topologyKey of type F_STRING."},
+     .doc = "Node label whose equal values mean near."},
     {0},
 };
 static const struct shape shape_pod_affinity_term = {
     .name = "PodAffinityTerm",
     .fields = fields_pod_affinity_term,
-    .doc = "PodAffinityTerm of a pod.",
+    .doc = "Some pods, and what near means.",
 };
 
 static const struct field fields_weighted_pod_affinity_term[] = {
     {.name = "podAffinityTerm", .type = F_OBJECT, .of = &shape_pod_affinity_term, .flags = FIELD_REQUIRED,
-     .doc = "podAffinityTerm of type PodAffinityTerm."},
+     .doc = "The pods."},
     {.name = "weight", .type = F_INT32, .flags = FIELD_REQUIRED,
-     .doc = "weight of type F_INT32."},
+     .doc = "How much, from 1 to 100."},
     {0},
 };
 static const struct shape shape_weighted_pod_affinity_term = {
     .name = "WeightedPodAffinityTerm",
     .fields = fields_weighted_pod_affinity_term,
-    .doc = "WeightedPodAffinityTerm of a pod.",
+    .doc = "Pods to prefer, and how much.",
 };
 
 static const struct field fields_pod_affinity[] = {
     {.name = "preferredDuringSchedulingIgnoredDuringExecution", .type = F_LIST, .item = F_OBJECT, .of = &shape_weighted_pod_affinity_term, .list = LIST_ATOMIC,
-     .doc = "preferredDuringSchedulingIgnoredDuringExecution of type WeightedPodAffinityTerm."},
+     .doc = "Pods to prefer being near; the weights of those that fit are added up."},
     {.name = "requiredDuringSchedulingIgnoredDuringExecution", .type = F_LIST, .item = F_OBJECT, .of = &shape_pod_affinity_term, .list = LIST_ATOMIC,
-     .doc = "requiredDuringSchedulingIgnoredDuringExecution of type PodAffinityTerm."},
+     .doc = "Pods that must be near when the pod is placed."},
     {0},
 };
 static const struct shape shape_pod_affinity = {
     .name = "PodAffinity",
     .fields = fields_pod_affinity,
-    .doc = "PodAffinity of a pod.",
+    .doc = "Rules about pods on the same node, rack or other topology.",
 };
 
 static const struct field fields_pod_anti_affinity[] = {
     {.name = "preferredDuringSchedulingIgnoredDuringExecution", .type = F_LIST, .item = F_OBJECT, .of = &shape_weighted_pod_affinity_term, .list = LIST_ATOMIC,
-     .doc = "preferredDuringSchedulingIgnoredDuringExecution of type WeightedPodAffinityTerm."},
+     .doc = "Pods to prefer being away from; the weights of those that fit are subtracted."},
     {.name = "requiredDuringSchedulingIgnoredDuringExecution", .type = F_LIST, .item = F_OBJECT, .of = &shape_pod_affinity_term, .list = LIST_ATOMIC,
-     .doc = "requiredDuringSchedulingIgnoredDuringExecution of type PodAffinityTerm."},
+     .doc = "Pods that must not be near when the pod is placed."},
     {0},
 };
 static const struct shape shape_pod_anti_affinity = {
     .name = "PodAntiAffinity",
     .fields = fields_pod_anti_affinity,
-    .doc = "PodAntiAffinity of a pod.",
+    .doc = "Rules about pods to keep away from.",
 };
 
 static const struct field fields_affinity[] = {
     {.name = "nodeAffinity", .type = F_OBJECT, .of = &shape_node_affinity,
-     .doc = "nodeAffinity of type NodeAffinity."},
+     .doc = "Rules about the node itself."},
     {.name = "podAffinity", .type = F_OBJECT, .of = &shape_pod_affinity,
-     .doc = "podAffinity of type PodAffinity."},
+     .doc = "Rules about pods to be near."},
     {.name = "podAntiAffinity", .type = F_OBJECT, .of = &shape_pod_anti_affinity,
-     .doc = "podAntiAffinity of type PodAntiAffinity."},
+     .doc = "Rules about pods to be away from."},
     {0},
 };
 static const struct shape shape_affinity = {
     .name = "Affinity",
     .fields = fields_affinity,
-    .doc = "Affinity of a pod.",
+    .doc = "Rules for choosing the node.",
 };
 
 static const struct field fields_config_map_key_selector[] = {
     {.name = "key", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "key of type F_STRING."},
+     .doc = "Key of the entry."},
     {.name = "name", .type = F_STRING, .dflt = "\"\"",
-     .doc = "name of type F_STRING."},
+     .doc = "Name of the config map."},
     {.name = "optional", .type = F_BOOL,
-     .doc = "optional of type F_BOOL."},
+     .doc = "Whether it may be missing."},
     {0},
 };
 static const struct shape shape_config_map_key_selector = {
     .name = "ConfigMapKeySelector",
     .fields = fields_config_map_key_selector,
-    .doc = "ConfigMapKeySelector of a pod.",
+    .doc = "One entry of a config map.",
 };
 
 static const struct field fields_object_field_selector[] = {
     {.name = "apiVersion", .type = F_STRING,
-     .doc = "apiVersion of type F_STRING."},
+     .doc = "Version that the path is written for; v1 when absent."},
     {.name = "fieldPath", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "fieldPath of type F_STRING."},
+     .doc = "Path of the field."},
     {0},
 };
 static const struct shape shape_object_field_selector = {
     .name = "ObjectFieldSelector",
     .fields = fields_object_field_selector,
-    .doc = "ObjectFieldSelector of a pod.",
+    .doc = "A field of the pod.",
 };
 
 static const struct field fields_file_key_selector[] = {
     {.name = "key", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "key of type F_STRING."},
+     .doc = "Name of the variable in the file."},
     {.name = "optional", .type = F_BOOL, .dflt = "false",
-     .doc = "optional of type F_BOOL."},
+     .doc = "Whether it may be missing."},
     {.name = "path", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "path of type F_STRING."},
+     .doc = "Path of the file in the volume."},
     {.name = "volumeName", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "volumeName of type F_STRING."},
+     .doc = "Name of the volume."},
     {0},
 };
 static const struct shape shape_file_key_selector = {
     .name = "FileKeySelector",
     .fields = fields_file_key_selector,
-    .doc = "FileKeySelector of a pod.",
+    .doc = "One variable of an env file in a volume.",
 };
 
 static const struct field fields_resource_field_selector[] = {
     {.name = "containerName", .type = F_STRING,
-     .doc = "containerName of type F_STRING."},
+     .doc = "Name of the container; the own one for environment variables."},
     {.name = "divisor", .type = F_QUANTITY,
-     .doc = "divisor of type Quantity."},
+     .doc = "Unit to count in; 1 when absent."},
     {.name = "resource", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "resource of type F_STRING."},
+     .doc = "The resource, such as limits.cpu or requests.memory."},
     {0},
 };
 static const struct shape shape_resource_field_selector = {
     .name = "ResourceFieldSelector",
     .fields = fields_resource_field_selector,
-    .doc = "ResourceFieldSelector of a pod.",
+    .doc = "A resource of a container.",
 };
 
 static const struct field fields_secret_key_selector[] = {
     {.name = "key", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "key of type F_STRING."},
+     .doc = "Key of the entry."},
     {.name = "name", .type = F_STRING, .dflt = "\"\"",
-     .doc = "name of type F_STRING."},
+     .doc = "Name of the secret."},
     {.name = "optional", .type = F_BOOL,
-     .doc = "optional of type F_BOOL."},
+     .doc = "Whether it may be missing."},
     {0},
 };
 static const struct shape shape_secret_key_selector = {
     .name = "SecretKeySelector",
     .fields = fields_secret_key_selector,
-    .doc = "SecretKeySelector of a pod.",
+    .doc = "One entry of a secret.",
 };
 
 static const struct field fields_env_var_source[] = {
     {.name = "configMapKeyRef", .type = F_OBJECT, .of = &shape_config_map_key_selector, .is_atomic = true,
-     .doc = "configMapKeyRef of type ConfigMapKeySelector."},
+     .doc = "An entry of a config map."},
     {.name = "fieldRef", .type = F_OBJECT, .of = &shape_object_field_selector, .is_atomic = true,
-     .doc = "fieldRef of type ObjectFieldSelector."},
+     .doc = "A field of the pod, such as metadata.name or status.podIP."},
     {.name = "fileKeyRef", .type = F_OBJECT, .of = &shape_file_key_selector, .is_atomic = true,
-     .doc = "fileKeyRef of type FileKeySelector."},
+     .doc = "An entry of an env file in a volume."},
     {.name = "resourceFieldRef", .type = F_OBJECT, .of = &shape_resource_field_selector, .is_atomic = true,
-     .doc = "resourceFieldRef of type ResourceFieldSelector."},
+     .doc = "A resource of a container, such as limits.cpu."},
     {.name = "secretKeyRef", .type = F_OBJECT, .of = &shape_secret_key_selector, .is_atomic = true,
-     .doc = "secretKeyRef of type SecretKeySelector."},
+     .doc = "An entry of a secret."},
     {0},
 };
 static const struct shape shape_env_var_source = {
     .name = "EnvVarSource",
     .fields = fields_env_var_source,
-    .doc = "EnvVarSource of a pod.",
+    .doc = "Where the value of a variable comes from; one of these.",
 };
 
 static const struct field fields_env_var[] = {
     {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "name of type F_STRING."},
+     .doc = "Name of the variable."},
     {.name = "value", .type = F_STRING,
-     .doc = "value of type F_STRING."},
+     .doc = "Its value. $(NAME) is replaced by an earlier variable, $$ is a dollar."},
     {.name = "valueFrom", .type = F_OBJECT, .of = &shape_env_var_source,
-     .doc = "valueFrom of type EnvVarSource."},
+     .doc = "Where the value comes from; not together with value."},
     {0},
 };
 static const struct shape shape_env_var = {
     .name = "EnvVar",
     .fields = fields_env_var,
-    .doc = "EnvVar of a pod.",
+    .doc = "An environment variable.",
 };
 
 static const struct field fields_config_map_env_source[] = {
     {.name = "name", .type = F_STRING, .dflt = "\"\"",
-     .doc = "name of type F_STRING."},
+     .doc = "Name of the config map."},
     {.name = "optional", .type = F_BOOL,
-     .doc = "optional of type F_BOOL."},
+     .doc = "Whether it may be missing."},
     {0},
 };
 static const struct shape shape_config_map_env_source = {
     .name = "ConfigMapEnvSource",
     .fields = fields_config_map_env_source,
-    .doc = "ConfigMapEnvSource of a pod.",
+    .doc = "All entries of a config map as environment variables.",
 };
 
 static const struct field fields_secret_env_source[] = {
     {.name = "name", .type = F_STRING, .dflt = "\"\"",
-     .doc = "name of type F_STRING."},
+     .doc = "Name of the secret."},
     {.name = "optional", .type = F_BOOL,
-     .doc = "optional of type F_BOOL."},
+     .doc = "Whether it may be missing."},
     {0},
 };
 static const struct shape shape_secret_env_source = {
     .name = "SecretEnvSource",
     .fields = fields_secret_env_source,
-    .doc = "SecretEnvSource of a pod.",
+    .doc = "All entries of a secret as environment variables.",
 };
 
 static const struct field fields_env_from_source[] = {
     {.name = "configMapRef", .type = F_OBJECT, .of = &shape_config_map_env_source, .is_atomic = true,
-     .doc = "configMapRef of type ConfigMapEnvSource."},
+     .doc = "The config map."},
     {.name = "prefix", .type = F_STRING,
-     .doc = "prefix of type F_STRING."},
+     .doc = "Put before each name."},
     {.name = "secretRef", .type = F_OBJECT, .of = &shape_secret_env_source, .is_atomic = true,
-     .doc = "secretRef of type SecretEnvSource."},
+     .doc = "The secret."},
     {0},
 };
 static const struct shape shape_env_from_source = {
     .name = "EnvFromSource",
     .fields = fields_env_from_source,
-    .doc = "EnvFromSource of a pod.",
+    .doc = "Entries of a config map or secret as environment variables.",
 };
 
 static const struct field fields_exec_action[] = {
     {.name = "command", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
-     .doc = "command of type F_STRING."},
+     .doc = "Program and arguments, without a shell; 0 is success."},
     {0},
 };
 static const struct shape shape_exec_action = {
     .name = "ExecAction",
     .fields = fields_exec_action,
-    .doc = "ExecAction of a pod.",
+    .doc = "A command inside the container.",
 };
 
 static const struct field fields_http_header[] = {
     {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "name of type F_STRING."},
+     .doc = "Name of the header."},
     {.name = "value", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "value of type F_STRING."},
+     .doc = "Value of the header."},
     {0},
 };
 static const struct shape shape_http_header = {
     .name = "HTTPHeader",
     .fields = fields_http_header,
-    .doc = "HTTPHeader of a pod.",
+    .doc = "A header of a probe's request.",
 };
 
 static const struct field fields_http_get_action[] = {
     {.name = "host", .type = F_STRING,
-     .doc = "host of type F_STRING."},
+     .doc = "Host to connect to; the pod's address when absent."},
     {.name = "httpHeaders", .type = F_LIST, .item = F_OBJECT, .of = &shape_http_header, .list = LIST_ATOMIC,
-     .doc = "httpHeaders of type HTTPHeader."},
+     .doc = "Headers to send."},
     {.name = "path", .type = F_STRING,
-     .doc = "path of type F_STRING."},
+     .doc = "Path to ask for."},
     {.name = "port", .type = F_INT_OR_STRING, .flags = FIELD_REQUIRED,
-     .doc = "port of type IntOrString."},
+     .doc = "Number or name of the port."},
     {.name = "protocol", .type = F_STRING,
-     .doc = "protocol of type F_STRING."},
+     .doc = "HTTP1 or HTTP2; HTTP/1.1 when absent."},
     {.name = "scheme", .type = F_STRING,
-     .doc = "scheme of type F_STRING."},
+     .doc = "HTTP or HTTPS."},
     {0},
 };
 static const struct shape shape_http_get_action = {
     .name = "HTTPGetAction",
     .fields = fields_http_get_action,
-    .doc = "HTTPGetAction of a pod.",
+    .doc = "An HTTP GET request; 200 to 399 is success.",
 };
 
 static const struct field fields_sleep_action[] = {
     {.name = "seconds", .type = F_INT64, .flags = FIELD_REQUIRED,
-     .doc = "seconds of type F_INT64."},
+     .doc = "How long, in seconds."},
     {0},
 };
 static const struct shape shape_sleep_action = {
     .name = "SleepAction",
     .fields = fields_sleep_action,
-    .doc = "SleepAction of a pod.",
+    .doc = "A pause.",
 };
 
 static const struct field fields_tcp_socket_action[] = {
     {.name = "host", .type = F_STRING,
-     .doc = "host of type F_STRING."},
+     .doc = "Host to connect to; the pod's address when absent."},
     {.name = "port", .type = F_INT_OR_STRING, .flags = FIELD_REQUIRED,
-     .doc = "port of type IntOrString."},
+     .doc = "Number or name of the port."},
     {0},
 };
 static const struct shape shape_tcp_socket_action = {
     .name = "TCPSocketAction",
     .fields = fields_tcp_socket_action,
-    .doc = "TCPSocketAction of a pod.",
+    .doc = "A TCP connection that has to be accepted.",
 };
 
 static const struct field fields_lifecycle_handler[] = {
     {.name = "exec", .type = F_OBJECT, .of = &shape_exec_action,
-     .doc = "exec of type ExecAction."},
+     .doc = "Run a command in the container."},
     {.name = "httpGet", .type = F_OBJECT, .of = &shape_http_get_action,
-     .doc = "httpGet of type HTTPGetAction."},
+     .doc = "Make an HTTP request."},
     {.name = "sleep", .type = F_OBJECT, .of = &shape_sleep_action,
-     .doc = "sleep of type SleepAction."},
+     .doc = "Wait."},
     {.name = "tcpSocket", .type = F_OBJECT, .of = &shape_tcp_socket_action,
-     .doc = "tcpSocket of type TCPSocketAction."},
+     .doc = "Deprecated and without effect."},
     {0},
 };
 static const struct shape shape_lifecycle_handler = {
     .name = "LifecycleHandler",
     .fields = fields_lifecycle_handler,
-    .doc = "LifecycleHandler of a pod.",
+    .doc = "What to call; one of these.",
 };
 
 static const struct field fields_lifecycle[] = {
     {.name = "postStart", .type = F_OBJECT, .of = &shape_lifecycle_handler,
-     .doc = "postStart of type LifecycleHandler."},
+     .doc = "Called right after the start; if it fails, the container ends."},
     {.name = "preStop", .type = F_OBJECT, .of = &shape_lifecycle_handler,
-     .doc = "preStop of type LifecycleHandler."},
+     .doc = "Called before the container is stopped, within its grace period."},
     {.name = "stopSignal", .type = F_STRING,
-     .doc = "stopSignal of type F_STRING."},
+     .doc = "Signal that stops the container, such as SIGTERM; the pod must name its os."},
     {0},
 };
 static const struct shape shape_lifecycle = {
     .name = "Lifecycle",
     .fields = fields_lifecycle,
-    .doc = "Lifecycle of a pod.",
+    .doc = "What is called at the beginning and the end of a container.",
 };
 
 static const struct field fields_grpc_action[] = {
     {.name = "mode", .type = F_STRING,
-     .doc = "mode of type F_STRING."},
+     .doc = "Plaintext or TLS without checking the certificate."},
     {.name = "port", .type = F_INT32, .flags = FIELD_REQUIRED,
-     .doc = "port of type F_INT32."},
+     .doc = "Port to connect to."},
     {.name = "service", .type = F_STRING, .dflt = "\"\"",
-     .doc = "service of type F_STRING."},
+     .doc = "Service name in the health request."},
     {0},
 };
 static const struct shape shape_grpc_action = {
     .name = "GRPCAction",
     .fields = fields_grpc_action,
-    .doc = "GRPCAction of a pod.",
+    .doc = "A gRPC health check.",
 };
 
 static const struct field fields_probe[] = {
     {.name = "exec", .type = F_OBJECT, .of = &shape_exec_action,
-     .doc = "exec of type ExecAction."},
+     .doc = "Run a command in the container."},
     {.name = "failureThreshold", .type = F_INT32,
-     .doc = "failureThreshold of type F_INT32."},
+     .doc = "Failures in a row that count; 3 when absent."},
     {.name = "grpc", .type = F_OBJECT, .of = &shape_grpc_action,
-     .doc = "grpc of type GRPCAction."},
+     .doc = "Make a gRPC health check."},
     {.name = "httpGet", .type = F_OBJECT, .of = &shape_http_get_action,
-     .doc = "httpGet of type HTTPGetAction."},
+     .doc = "Make an HTTP request."},
     {.name = "initialDelaySeconds", .type = F_INT32,
-     .doc = "initialDelaySeconds of type F_INT32."},
+     .doc = "Seconds to wait after the container has started."},
     {.name = "periodSeconds", .type = F_INT32,
-     .doc = "periodSeconds of type F_INT32."},
+     .doc = "Seconds between two checks; 10 when absent."},
     {.name = "successThreshold", .type = F_INT32,
-     .doc = "successThreshold of type F_INT32."},
+     .doc = "Successes in a row that count after a failure; 1 when absent."},
     {.name = "tcpSocket", .type = F_OBJECT, .of = &shape_tcp_socket_action,
-     .doc = "tcpSocket of type TCPSocketAction."},
+     .doc = "Open a TCP connection."},
     {.name = "terminationGracePeriodSeconds", .type = F_INT64,
-     .doc = "terminationGracePeriodSeconds of type F_INT64."},
+     .doc = "Seconds that the container has to end after a failure, instead of the pod's."},
     {.name = "timeoutSeconds", .type = F_INT32,
-     .doc = "timeoutSeconds of type F_INT32."},
+     .doc = "Seconds after which a check has failed; 1 when absent."},
     {0},
 };
 static const struct shape shape_probe = {
     .name = "Probe",
     .fields = fields_probe,
-    .doc = "Probe of a pod.",
+    .doc = "A check of a container; one of exec, grpc, httpGet, tcpSocket.",
 };
 
 static const struct field fields_container_port[] = {
     {.name = "containerPort", .type = F_INT32, .flags = FIELD_REQUIRED,
-     .doc = "containerPort of type F_INT32."},
+     .doc = "Number of the port."},
     {.name = "hostIP", .type = F_STRING,
-     .doc = "hostIP of type F_STRING."},
+     .doc = "Address of the node to bind hostPort to."},
     {.name = "hostPort", .type = F_INT32,
-     .doc = "hostPort of type F_INT32."},
+     .doc = "Port of the node that leads here."},
     {.name = "name", .type = F_STRING,
-     .doc = "name of type F_STRING."},
+     .doc = "Name that services may use, unique in the pod."},
     {.name = "protocol", .type = F_STRING, .dflt = "\"TCP\"",
-     .doc = "protocol of type F_STRING."},
+     .doc = "TCP, UDP or SCTP."},
     {0},
 };
 static const struct shape shape_container_port = {
     .name = "ContainerPort",
     .fields = fields_container_port,
-    .doc = "ContainerPort of a pod.",
+    .doc = "A port of a container.",
 };
 
 static const struct field fields_container_resize_policy[] = {
     {.name = "resourceName", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "resourceName of type F_STRING."},
+     .doc = "cpu or memory."},
     {.name = "restartPolicy", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "restartPolicy of type F_STRING."},
+     .doc = "NotRequired or RestartContainer."},
     {0},
 };
 static const struct shape shape_container_resize_policy = {
     .name = "ContainerResizePolicy",
     .fields = fields_container_resize_policy,
-    .doc = "ContainerResizePolicy of a pod.",
+    .doc = "What a change of one resource needs.",
 };
 
 static const struct field fields_resource_claim[] = {
     {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "name of type F_STRING."},
+     .doc = "Name of the entry in the pod's resourceClaims."},
     {.name = "request", .type = F_STRING,
-     .doc = "request of type F_STRING."},
+     .doc = "The one request of that claim to use; all when absent."},
     {0},
 };
 static const struct shape shape_resource_claim = {
     .name = "ResourceClaim",
     .fields = fields_resource_claim,
-    .doc = "ResourceClaim of a pod.",
+    .doc = "A claim of devices that the container uses.",
 };
 
 static const struct field fields_resource_requirements[] = {
     {.name = "claims", .type = F_LIST, .item = F_OBJECT, .of = &shape_resource_claim, .list = LIST_MAP, .keys = (const char *const[]){"name", NULL},
-     .doc = "claims of type ResourceClaim."},
+     .doc = "Claims of devices that the container uses."},
     {.name = "limits", .type = F_MAP, .item = F_QUANTITY,
-     .doc = "limits of type Quantity."},
+     .doc = "The most that may be used."},
     {.name = "requests", .type = F_MAP, .item = F_QUANTITY,
-     .doc = "requests of type Quantity."},
+     .doc = "What must be there; as limits when absent."},
     {0},
 };
 static const struct shape shape_resource_requirements = {
     .name = "ResourceRequirements",
     .fields = fields_resource_requirements,
-    .doc = "ResourceRequirements of a pod.",
+    .doc = "What is needed and what may be used.",
 };
 
 static const struct field fields_container_restart_rule_on_exit_codes[] = {
     {.name = "operator", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "operator of type F_STRING."},
+     .doc = "In or NotIn."},
     {.name = "values", .type = F_LIST, .item = F_INT32, .list = LIST_SET,
-     .doc = "values of type F_INT32."},
+     .doc = "The exit codes."},
     {0},
 };
 static const struct shape shape_container_restart_rule_on_exit_codes = {
     .name = "ContainerRestartRuleOnExitCodes",
     .fields = fields_container_restart_rule_on_exit_codes,
-    .doc = "ContainerRestartRuleOnExitCodes of a pod.",
+    .doc = "A set of exit codes, or all but these.",
 };
 
 static const struct field fields_container_restart_rule[] = {
     {.name = "action", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "action of type F_STRING."},
+     .doc = "What to do when the rule matches: Restart or RestartAllContainers."},
     {.name = "exitCodes", .type = F_OBJECT, .of = &shape_container_restart_rule_on_exit_codes,
-     .doc = "exitCodes of type ContainerRestartRuleOnExitCodes."},
+     .doc = "Exit codes that the rule is for."},
     {0},
 };
 static const struct shape shape_container_restart_rule = {
     .name = "ContainerRestartRule",
     .fields = fields_container_restart_rule,
-    .doc = "ContainerRestartRule of a pod.",
+    .doc = "A rule about restarting a container that ended.",
 };
 
 static const struct field fields_app_armor_profile[] = {
     {.name = "localhostProfile", .type = F_STRING,
-     .doc = "localhostProfile of type F_STRING."},
+     .doc = "Name of the profile loaded on the node; for type Localhost only."},
     {.name = "type", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "type of type F_STRING."},
+     .doc = "Which profile: Localhost, RuntimeDefault or Unconfined."},
     {0},
 };
 static const struct shape shape_app_armor_profile = {
     .name = "AppArmorProfile",
     .fields = fields_app_armor_profile,
-    .doc = "AppArmorProfile of a pod.",
+    .doc = "An AppArmor profile.",
 };
 
 static const struct field fields_capabilities[] = {
     {.name = "add", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
-     .doc = "add of type F_STRING."},
+     .doc = "Capabilities added to the runtime's default set."},
     {.name = "drop", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
-     .doc = "drop of type F_STRING."},
+     .doc = "Capabilities taken away; ALL takes all."},
     {0},
 };
 static const struct shape shape_capabilities = {
     .name = "Capabilities",
     .fields = fields_capabilities,
-    .doc = "Capabilities of a pod.",
+    .doc = "POSIX capabilities that are added or taken away.",
 };
 
 static const struct field fields_se_linux_options[] = {
     {.name = "level", .type = F_STRING,
-     .doc = "level of type F_STRING."},
+     .doc = "Level of the label."},
     {.name = "role", .type = F_STRING,
-     .doc = "role of type F_STRING."},
+     .doc = "Role of the label."},
     {.name = "type", .type = F_STRING,
-     .doc = "type of type F_STRING."},
+     .doc = "Type of the label."},
     {.name = "user", .type = F_STRING,
-     .doc = "user of type F_STRING."},
+     .doc = "User of the label."},
     {0},
 };
 static const struct shape shape_se_linux_options = {
     .name = "SELinuxOptions",
     .fields = fields_se_linux_options,
-    .doc = "SELinuxOptions of a pod.",
+    .doc = "An SELinux label.",
 };
 
 static const struct field fields_seccomp_profile[] = {
     {.name = "localhostProfile", .type = F_STRING,
-     .doc = "localhostProfile of type F_STRING."},
+     .doc = "Path of the profile on the node, below the kubelet's directory; for type Localhost only."},
     {.name = "type", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "type of type F_STRING."},
+     .doc = "Which profile: Localhost, RuntimeDefault or Unconfined."},
     {0},
 };
 static const struct shape shape_seccomp_profile = {
     .name = "SeccompProfile",
     .fields = fields_seccomp_profile,
-    .doc = "SeccompProfile of a pod.",
+    .doc = "A seccomp profile.",
 };
 
 static const struct field fields_windows_security_context_options[] = {
     {.name = "gmsaCredentialSpec", .type = F_STRING,
-     .doc = "gmsaCredentialSpec of type F_STRING."},
+     .doc = "Credential spec of a group managed service account."},
     {.name = "gmsaCredentialSpecName", .type = F_STRING,
-     .doc = "gmsaCredentialSpecName of type F_STRING."},
+     .doc = "Name of that credential spec."},
     {.name = "hostProcess", .type = F_BOOL,
-     .doc = "hostProcess of type F_BOOL."},
+     .doc = "Run as a process of the node; all containers of the pod must."},
     {.name = "runAsUserName", .type = F_STRING,
-     .doc = "runAsUserName of type F_STRING."},
+     .doc = "Windows user to run as; the image's own when absent."},
     {0},
 };
 static const struct shape shape_windows_security_context_options = {
     .name = "WindowsSecurityContextOptions",
     .fields = fields_windows_security_context_options,
-    .doc = "WindowsSecurityContextOptions of a pod.",
+    .doc = "Settings for Windows.",
 };
 
 static const struct field fields_security_context[] = {
     {.name = "allowPrivilegeEscalation", .type = F_BOOL,
-     .doc = "allowPrivilegeEscalation of type F_BOOL."},
+     .doc = "Whether a process may gain more privileges than its parent has."},
     {.name = "appArmorProfile", .type = F_OBJECT, .of = &shape_app_armor_profile,
-     .doc = "appArmorProfile of type AppArmorProfile."},
+     .doc = "AppArmor profile."},
     {.name = "capabilities", .type = F_OBJECT, .of = &shape_capabilities,
-     .doc = "capabilities of type Capabilities."},
+     .doc = "Capabilities that are added or taken away."},
     {.name = "privileged", .type = F_BOOL,
-     .doc = "privileged of type F_BOOL."},
+     .doc = "Run with the rights of root on the node."},
     {.name = "procMount", .type = F_STRING,
-     .doc = "procMount of type F_STRING."},
+     .doc = "How /proc is mounted: Default or Unmasked."},
     {.name = "readOnlyRootFilesystem", .type = F_BOOL,
-     .doc = "readOnlyRootFilesystem of type F_BOOL."},
+     .doc = "Mount the image read-only."},
     {.name = "runAsGroup", .type = F_INT64,
-     .doc = "runAsGroup of type F_INT64."},
+     .doc = "Group ID of the processes."},
     {.name = "runAsNonRoot", .type = F_BOOL,
-     .doc = "runAsNonRoot of type F_BOOL."},
+     .doc = "Refuse to start if the process would run as root."},
     {.name = "runAsUser", .type = F_INT64,
-     .doc = "runAsUser of type F_INT64."},
+     .doc = "User ID of the processes; the image's own when absent."},
     {.name = "seLinuxOptions", .type = F_OBJECT, .of = &shape_se_linux_options,
-     .doc = "seLinuxOptions of type SELinuxOptions."},
+     .doc = "SELinux label."},
     {.name = "seccompProfile", .type = F_OBJECT, .of = &shape_seccomp_profile,
-     .doc = "seccompProfile of type SeccompProfile."},
+     .doc = "Which system calls may be made."},
     {.name = "windowsOptions", .type = F_OBJECT, .of = &shape_windows_security_context_options,
-     .doc = "windowsOptions of type WindowsSecurityContextOptions."},
+     .doc = "Settings for Windows."},
     {0},
 };
 static const struct shape shape_security_context = {
     .name = "SecurityContext",
     .fields = fields_security_context,
-    .doc = "SecurityContext of a pod.",
+    .doc = "Privileges of a container's processes.",
 };
 
 static const struct field fields_volume_device[] = {
     {.name = "devicePath", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "devicePath of type F_STRING."},
+     .doc = "Path of the device in the container."},
     {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "name of type F_STRING."},
+     .doc = "Name of the volume claim's entry in the pod's volumes."},
     {0},
 };
 static const struct shape shape_volume_device = {
     .name = "VolumeDevice",
     .fields = fields_volume_device,
-    .doc = "VolumeDevice of a pod.",
+    .doc = "A block device in a container.",
 };
 
 static const struct field fields_volume_mount[] = {
     {.name = "bindMountOptions", .type = F_LIST, .item = F_STRING, .list = LIST_SET,
-     .doc = "bindMountOptions of type F_STRING."},
+     .doc = "Further mount options: noexec, nodev, nosuid."},
     {.name = "mountPath", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "mountPath of type F_STRING."},
+     .doc = "Where it is mounted; without a colon."},
     {.name = "mountPropagation", .type = F_STRING,
-     .doc = "mountPropagation of type F_STRING."},
+     .doc = "Whether later mounts pass between node and container: None, HostToContainer or Bidirectional."},
     {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "name of type F_STRING."},
+     .doc = "Name of the volume."},
     {.name = "readOnly", .type = F_BOOL,
-     .doc = "readOnly of type F_BOOL."},
+     .doc = "Mount the volume read-only."},
     {.name = "recursiveReadOnly", .type = F_STRING,
-     .doc = "recursiveReadOnly of type F_STRING."},
+     .doc = "Whether mounts below are read-only too: Disabled, IfPossible or Enabled."},
     {.name = "subPath", .type = F_STRING,
-     .doc = "subPath of type F_STRING."},
+     .doc = "Directory or file of the volume to mount; all of it when absent."},
     {.name = "subPathExpr", .type = F_STRING,
-     .doc = "subPathExpr of type F_STRING."},
+     .doc = "As subPath, with $(NAME) replaced by the variable."},
     {0},
 };
 static const struct shape shape_volume_mount = {
     .name = "VolumeMount",
     .fields = fields_volume_mount,
-    .doc = "VolumeMount of a pod.",
+    .doc = "A volume in a container.",
 };
 
 static const struct field fields_container[] = {
     {.name = "args", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
-     .doc = "args of type F_STRING."},
+     .doc = "Arguments of the command; the image's own when absent. $(NAME) is replaced by the variable."},
     {.name = "command", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
-     .doc = "command of type F_STRING."},
+     .doc = "Program to run instead of the image's entry point. $(NAME) is replaced by the variable."},
     {.name = "env", .type = F_LIST, .item = F_OBJECT, .of = &shape_env_var, .list = LIST_MAP, .keys = (const char *const[]){"name", NULL},
-     .doc = "env of type EnvVar."},
+     .doc = "Environment variables."},
     {.name = "envFrom", .type = F_LIST, .item = F_OBJECT, .of = &shape_env_from_source, .list = LIST_ATOMIC,
-     .doc = "envFrom of type EnvFromSource."},
+     .doc = "Config maps and secrets whose entries become environment variables."},
     {.name = "image", .type = F_STRING,
-     .doc = "image of type F_STRING."},
+     .doc = "Image to run."},
     {.name = "imagePullPolicy", .type = F_STRING,
-     .doc = "imagePullPolicy of type F_STRING."},
+     .doc = "When the node fetches the image: Always, IfNotPresent or Never."},
     {.name = "lifecycle", .type = F_OBJECT, .of = &shape_lifecycle,
-     .doc = "lifecycle of type Lifecycle."},
+     .doc = "What is called after the container has started and before it is stopped."},
     {.name = "livenessProbe", .type = F_OBJECT, .of = &shape_probe,
-     .doc = "livenessProbe of type Probe."},
+     .doc = "Check that restarts the container when it fails."},
     {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "name of type F_STRING."},
+     .doc = "Name, a DNS label, unique in the pod."},
     {.name = "ports", .type = F_LIST, .item = F_OBJECT, .of = &shape_container_port, .list = LIST_MAP, .keys = (const char *const[]){"containerPort", "protocol", NULL},
-     .doc = "ports of type ContainerPort."},
+     .doc = "Ports that the container listens on; informative, except for hostPort."},
     {.name = "readinessProbe", .type = F_OBJECT, .of = &shape_probe,
-     .doc = "readinessProbe of type Probe."},
+     .doc = "Check that takes the container out of services while it fails."},
     {.name = "resizePolicy", .type = F_LIST, .item = F_OBJECT, .of = &shape_container_resize_policy, .list = LIST_ATOMIC,
-     .doc = "resizePolicy of type ContainerResizePolicy."},
+     .doc = "Whether a change of resources needs a restart, by resource."},
     {.name = "resources", .type = F_OBJECT, .of = &shape_resource_requirements,
-     .doc = "resources of type ResourceRequirements."},
+     .doc = "What the container needs and may use."},
     {.name = "restartPolicy", .type = F_STRING,
-     .doc = "restartPolicy of type F_STRING."},
+     .doc = "Always makes an init container run beside the others; otherwise as for the pod."},
     {.name = "restartPolicyRules", .type = F_LIST, .item = F_OBJECT, .of = &shape_container_restart_rule, .list = LIST_ATOMIC,
-     .doc = "restartPolicyRules of type ContainerRestartRule."},
+     .doc = "Rules by which exit codes decide about a restart."},
     {.name = "securityContext", .type = F_OBJECT, .of = &shape_security_context,
-     .doc = "securityContext of type SecurityContext."},
+     .doc = "User, capabilities and other privileges of the processes."},
     {.name = "startupProbe", .type = F_OBJECT, .of = &shape_probe,
-     .doc = "startupProbe of type Probe."},
+     .doc = "Check that has to succeed once before the other probes begin."},
     {.name = "stdin", .type = F_BOOL,
-     .doc = "stdin of type F_BOOL."},
+     .doc = "Keep a standard input open."},
     {.name = "stdinOnce", .type = F_BOOL,
-     .doc = "stdinOnce of type F_BOOL."},
+     .doc = "Close the standard input after the first client has gone."},
     {.name = "terminationMessagePath", .type = F_STRING,
-     .doc = "terminationMessagePath of type F_STRING."},
+     .doc = "File whose text is reported when the container ends; /dev/termination-log when absent."},
     {.name = "terminationMessagePolicy", .type = F_STRING,
-     .doc = "terminationMessagePolicy of type F_STRING."},
+     .doc = "File, or FallbackToLogsOnError: take the end of the log if that file is empty."},
     {.name = "tty", .type = F_BOOL,
-     .doc = "tty of type F_BOOL."},
+     .doc = "Give the container a terminal; needs stdin."},
     {.name = "volumeDevices", .type = F_LIST, .item = F_OBJECT, .of = &shape_volume_device, .list = LIST_MAP, .keys = (const char *const[]){"devicePath", NULL},
-     .doc = "volumeDevices of type VolumeDevice."},
+     .doc = "Block devices of the pod's volumes."},
     {.name = "volumeMounts", .type = F_LIST, .item = F_OBJECT, .of = &shape_volume_mount, .list = LIST_MAP, .keys = (const char *const[]){"mountPath", NULL},
-     .doc = "volumeMounts of type VolumeMount."},
+     .doc = "Where the pod's volumes are mounted."},
     {.name = "workingDir", .type = F_STRING,
-     .doc = "workingDir of type F_STRING."},
+     .doc = "Directory to start in; the image's own when absent."},
     {0},
 };
 static const struct shape shape_container = {
     .name = "Container",
     .fields = fields_container,
-    .doc = "Container of a pod.",
+    .doc = "A container of the pod.",
 };
 
 static const struct field fields_pod_dns_config_option[] = {
     {.name = "name", .type = F_STRING,
-     .doc = "name of type F_STRING."},
+     .doc = "Name of the option, such as ndots."},
     {.name = "value", .type = F_STRING,
-     .doc = "value of type F_STRING."},
+     .doc = "Its value, if it has one."},
     {0},
 };
 static const struct shape shape_pod_dns_config_option = {
     .name = "PodDNSConfigOption",
     .fields = fields_pod_dns_config_option,
-    .doc = "PodDNSConfigOption of a pod.",
+    .doc = "An option of the resolver.",
 };
 
 static const struct field fields_pod_dns_config[] = {
     {.name = "nameservers", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
-     .doc = "nameservers of type F_STRING."},
+     .doc = "Addresses of name servers."},
     {.name = "options", .type = F_LIST, .item = F_OBJECT, .of = &shape_pod_dns_config_option, .list = LIST_ATOMIC,
-     .doc = "options of type PodDNSConfigOption."},
+     .doc = "Options of the resolver."},
     {.name = "searches", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
-     .doc = "searches of type F_STRING."},
+     .doc = "Domains to complete short names with."},
     {0},
 };
 static const struct shape shape_pod_dns_config = {
     .name = "PodDNSConfig",
     .fields = fields_pod_dns_config,
-    .doc = "PodDNSConfig of a pod.",
+    .doc = "DNS settings besides those of dnsPolicy.",
 };
 
 static const struct field fields_ephemeral_container[] = {
     {.name = "args", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
-     .doc = "args of type F_STRING."},
+     .doc = "Arguments of the command; the image's own when absent. $(NAME) is replaced by the variable."},
     {.name = "command", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
-     .doc = "command of type F_STRING."},
+     .doc = "Program to run instead of the image's entry point. $(NAME) is replaced by the variable."},
     {.name = "env", .type = F_LIST, .item = F_OBJECT, .of = &shape_env_var, .list = LIST_MAP, .keys = (const char *const[]){"name", NULL},
-     .doc = "env of type EnvVar."},
+     .doc = "Environment variables."},
     {.name = "envFrom", .type = F_LIST, .item = F_OBJECT, .of = &shape_env_from_source, .list = LIST_ATOMIC,
-     .doc = "envFrom of type EnvFromSource."},
+     .doc = "Config maps and secrets whose entries become environment variables."},
     {.name = "image", .type = F_STRING,
-     .doc = "image of type F_STRING."},
+     .doc = "Image to run."},
     {.name = "imagePullPolicy", .type = F_STRING,
-     .doc = "imagePullPolicy of type F_STRING."},
+     .doc = "When the node fetches the image: Always, IfNotPresent or Never."},
     {.name = "lifecycle", .type = F_OBJECT, .of = &shape_lifecycle,
-     .doc = "lifecycle of type Lifecycle."},
+     .doc = "What is called after the container has started and before it is stopped."},
     {.name = "livenessProbe", .type = F_OBJECT, .of = &shape_probe,
-     .doc = "livenessProbe of type Probe."},
+     .doc = "Check that restarts the container when it fails."},
     {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "name of type F_STRING."},
+     .doc = "Name, a DNS label, unique in the pod."},
     {.name = "ports", .type = F_LIST, .item = F_OBJECT, .of = &shape_container_port, .list = LIST_MAP, .keys = (const char *const[]){"containerPort", "protocol", NULL},
-     .doc = "ports of type ContainerPort."},
+     .doc = "Ports that the container listens on; informative, except for hostPort."},
     {.name = "readinessProbe", .type = F_OBJECT, .of = &shape_probe,
-     .doc = "readinessProbe of type Probe."},
+     .doc = "Check that takes the container out of services while it fails."},
     {.name = "resizePolicy", .type = F_LIST, .item = F_OBJECT, .of = &shape_container_resize_policy, .list = LIST_ATOMIC,
-     .doc = "resizePolicy of type ContainerResizePolicy."},
+     .doc = "Whether a change of resources needs a restart, by resource."},
     {.name = "resources", .type = F_OBJECT, .of = &shape_resource_requirements,
-     .doc = "resources of type ResourceRequirements."},
+     .doc = "What the container needs and may use."},
     {.name = "restartPolicy", .type = F_STRING,
-     .doc = "restartPolicy of type F_STRING."},
+     .doc = "Always makes an init container run beside the others; otherwise as for the pod."},
     {.name = "restartPolicyRules", .type = F_LIST, .item = F_OBJECT, .of = &shape_container_restart_rule, .list = LIST_ATOMIC,
-     .doc = "restartPolicyRules of type ContainerRestartRule."},
+     .doc = "Rules by which exit codes decide about a restart."},
     {.name = "securityContext", .type = F_OBJECT, .of = &shape_security_context,
-     .doc = "securityContext of type SecurityContext."},
+     .doc = "User, capabilities and other privileges of the processes."},
     {.name = "startupProbe", .type = F_OBJECT, .of = &shape_probe,
-     .doc = "startupProbe of type Probe."},
+     .doc = "Check that has to succeed once before the other probes begin."},
     {.name = "stdin", .type = F_BOOL,
-     .doc = "stdin of type F_BOOL."},
+     .doc = "Keep a standard input open."},
     {.name = "stdinOnce", .type = F_BOOL,
-     .doc = "stdinOnce of type F_BOOL."},
+     .doc = "Close the standard input after the first client has gone."},
     {.name = "targetContainerName", .type = F_STRING,
-     .doc = "targetContainerName of type F_STRING."},
+     .doc = "Container whose process namespace this one shares."},
     {.name = "terminationMessagePath", .type = F_STRING,
-     .doc = "terminationMessagePath of type F_STRING."},
+     .doc = "File whose text is reported when the container ends; /dev/termination-log when absent."},
     {.name = "terminationMessagePolicy", .type = F_STRING,
-     .doc = "terminationMessagePolicy of type F_STRING."},
+     .doc = "File, or FallbackToLogsOnError: take the end of the log if that file is empty."},
     {.name = "tty", .type = F_BOOL,
-     .doc = "tty of type F_BOOL."},
+     .doc = "Give the container a terminal; needs stdin."},
     {.name = "volumeDevices", .type = F_LIST, .item = F_OBJECT, .of = &shape_volume_device, .list = LIST_MAP, .keys = (const char *const[]){"devicePath", NULL},
-     .doc = "volumeDevices of type VolumeDevice."},
+     .doc = "Block devices of the pod's volumes."},
     {.name = "volumeMounts", .type = F_LIST, .item = F_OBJECT, .of = &shape_volume_mount, .list = LIST_MAP, .keys = (const char *const[]){"mountPath", NULL},
-     .doc = "volumeMounts of type VolumeMount."},
+     .doc = "Where the pod's volumes are mounted."},
     {.name = "workingDir", .type = F_STRING,
-     .doc = "workingDir of type F_STRING."},
+     .doc = "Directory to start in; the image's own when absent."},
     {0},
 };
 static const struct shape shape_ephemeral_container = {
     .name = "EphemeralContainer",
     .fields = fields_ephemeral_container,
-    .doc = "EphemeralContainer of a pod.",
+    .doc = "A container added to a running pod for debugging.",
 };
 
 static const struct field fields_eviction_responder[] = {
     {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "name of type F_STRING."},
+     .doc = "Name of the responder."},
     {.name = "priority", .type = F_INT32, .flags = FIELD_REQUIRED,
-     .doc = "priority of type F_INT32."},
+     .doc = "Responders are asked from the highest down."},
     {0},
 };
 static const struct shape shape_eviction_responder = {
     .name = "EvictionResponder",
     .fields = fields_eviction_responder,
-    .doc = "EvictionResponder of a pod.",
+    .doc = "Who is asked before the pod is evicted.",
 };
 
 static const struct field fields_host_alias[] = {
     {.name = "hostnames", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
-     .doc = "hostnames of type F_STRING."},
+     .doc = "Names for the address."},
     {.name = "ip", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "ip of type F_STRING."},
+     .doc = "The address."},
     {0},
 };
 static const struct shape shape_host_alias = {
     .name = "HostAlias",
     .fields = fields_host_alias,
-    .doc = "HostAlias of a pod.",
+    .doc = "An extra line in the pod's /etc/hosts.",
 };
 
 static const struct field fields_local_object_reference[] = {
     {.name = "name", .type = F_STRING, .dflt = "\"\"",
-     .doc = "name of type F_STRING."},
+     .doc = "Name of the object."},
     {0},
 };
 static const struct shape shape_local_object_reference = {
     .name = "LocalObjectReference",
     .fields = fields_local_object_reference,
-    .doc = "LocalObjectReference of a pod.",
+    .doc = "An object of the same namespace by its name.",
 };
 
 static const struct field fields_pod_os[] = {
     {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "name of type F_STRING."},
+     .doc = "linux or windows."},
     {0},
 };
 static const struct shape shape_pod_os = {
     .name = "PodOS",
     .fields = fields_pod_os,
-    .doc = "PodOS of a pod.",
+    .doc = "Operating system of the pod.",
 };
 
 static const struct field fields_pod_readiness_gate[] = {
     {.name = "conditionType", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "conditionType of type F_STRING."},
+     .doc = "Type of the condition."},
     {0},
 };
 static const struct shape shape_pod_readiness_gate = {
     .name = "PodReadinessGate",
     .fields = fields_pod_readiness_gate,
-    .doc = "PodReadinessGate of a pod.",
+    .doc = "A condition that must be true before the pod is ready.",
 };
 
 static const struct field fields_pod_resource_claim[] = {
     {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "name of type F_STRING."},
+     .doc = "Name of the claim within the pod."},
     {.name = "resourceClaimName", .type = F_STRING,
-     .doc = "resourceClaimName of type F_STRING."},
+     .doc = "Name of an existing ResourceClaim."},
     {.name = "resourceClaimTemplateName", .type = F_STRING,
-     .doc = "resourceClaimTemplateName of type F_STRING."},
+     .doc = "Name of a ResourceClaimTemplate to make a claim of."},
     {0},
 };
 static const struct shape shape_pod_resource_claim = {
     .name = "PodResourceClaim",
     .fields = fields_pod_resource_claim,
-    .doc = "PodResourceClaim of a pod.",
+    .doc = "A claim of devices that containers can refer to.",
 };
 
 static const struct field fields_pod_scheduling_gate[] = {
     {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "name of type F_STRING."},
+     .doc = "Name of the gate."},
     {0},
 };
 static const struct shape shape_pod_scheduling_gate = {
     .name = "PodSchedulingGate",
     .fields = fields_pod_scheduling_gate,
-    .doc = "PodSchedulingGate of a pod.",
+    .doc = "A reason to wait before the pod is placed.",
 };
 
 static const struct field fields_pod_scheduling_group[] = {
     {.name = "podGroupName", .type = F_STRING,
-     .doc = "podGroupName of type F_STRING."},
+     .doc = "Name of the pod group."},
     {0},
 };
 static const struct shape shape_pod_scheduling_group = {
     .name = "PodSchedulingGroup",
     .fields = fields_pod_scheduling_group,
-    .doc = "PodSchedulingGroup of a pod.",
+    .doc = "The group of pods to be placed together.",
 };
 
 static const struct field fields_sysctl[] = {
     {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "name of type F_STRING."},
+     .doc = "Name of the setting."},
     {.name = "value", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "value of type F_STRING."},
+     .doc = "Value of the setting."},
     {0},
 };
 static const struct shape shape_sysctl = {
     .name = "Sysctl",
     .fields = fields_sysctl,
-    .doc = "Sysctl of a pod.",
+    .doc = "A kernel setting.",
 };
 
 static const struct field fields_pod_security_context[] = {
     {.name = "appArmorProfile", .type = F_OBJECT, .of = &shape_app_armor_profile,
-     .doc = "appArmorProfile of type AppArmorProfile."},
+     .doc = "AppArmor profile of the containers."},
     {.name = "fsGroup", .type = F_INT64,
-     .doc = "fsGroup of type F_INT64."},
+     .doc = "Group that owns the pod's volumes, and that all processes belong to."},
     {.name = "fsGroupChangePolicy", .type = F_STRING,
-     .doc = "fsGroupChangePolicy of type F_STRING."},
+     .doc = "When the owner of volumes is changed: Always or OnRootMismatch."},
     {.name = "runAsGroup", .type = F_INT64,
-     .doc = "runAsGroup of type F_INT64."},
+     .doc = "Group ID of the processes."},
     {.name = "runAsNonRoot", .type = F_BOOL,
-     .doc = "runAsNonRoot of type F_BOOL."},
+     .doc = "Refuse to start containers that would run as root."},
     {.name = "runAsUser", .type = F_INT64,
-     .doc = "runAsUser of type F_INT64."},
+     .doc = "User ID of the processes; the image's own when absent."},
     {.name = "seLinuxChangePolicy", .type = F_STRING,
-     .doc = "seLinuxChangePolicy of type F_STRING."},
+     .doc = "How volumes get the SELinux label: MountOption or Recursive."},
     {.name = "seLinuxOptions", .type = F_OBJECT, .of = &shape_se_linux_options,
-     .doc = "seLinuxOptions of type SELinuxOptions."},
+     .doc = "SELinux label of the containers."},
     {.name = "seccompProfile", .type = F_OBJECT, .of = &shape_seccomp_profile,
-     .doc = "seccompProfile of type SeccompProfile."},
+     .doc = "Which system calls the containers may make."},
     {.name = "supplementalGroups", .type = F_LIST, .item = F_INT64, .list = LIST_ATOMIC,
-     .doc = "supplementalGroups of type F_INT64."},
+     .doc = "Further groups of the processes."},
     {.name = "supplementalGroupsPolicy", .type = F_STRING,
-     .doc = "supplementalGroupsPolicy of type F_STRING."},
+     .doc = "Merge adds the image's groups, Strict does not."},
     {.name = "sysctls", .type = F_LIST, .item = F_OBJECT, .of = &shape_sysctl, .list = LIST_ATOMIC,
-     .doc = "sysctls of type Sysctl."},
+     .doc = "Kernel settings of the pod."},
     {.name = "windowsOptions", .type = F_OBJECT, .of = &shape_windows_security_context_options,
-     .doc = "windowsOptions of type WindowsSecurityContextOptions."},
+     .doc = "Settings for Windows."},
     {0},
 };
 static const struct shape shape_pod_security_context = {
     .name = "PodSecurityContext",
     .fields = fields_pod_security_context,
-    .doc = "PodSecurityContext of a pod.",
+    .doc = "Privileges of all containers; what a container says itself wins.",
 };
 
 static const struct field fields_toleration[] = {
     {.name = "effect", .type = F_STRING,
-     .doc = "effect of type F_STRING."},
+     .doc = "NoSchedule, PreferNoSchedule or NoExecute; any when empty."},
     {.name = "key", .type = F_STRING,
-     .doc = "key of type F_STRING."},
+     .doc = "Key of the taint; any when empty."},
     {.name = "operator", .type = F_STRING,
-     .doc = "operator of type F_STRING."},
+     .doc = "How value is compared: Equal, Exists, Lt or Gt; Equal when absent."},
     {.name = "tolerationSeconds", .type = F_INT64,
-     .doc = "tolerationSeconds of type F_INT64."},
+     .doc = "With NoExecute: seconds until the pod is evicted all the same; never when absent."},
     {.name = "value", .type = F_STRING,
-     .doc = "value of type F_STRING."},
+     .doc = "Value of the taint."},
     {0},
 };
 static const struct shape shape_toleration = {
     .name = "Toleration",
     .fields = fields_toleration,
-    .doc = "Toleration of a pod.",
+    .doc = "A taint that the pod puts up with.",
 };
 
 static const struct field fields_topology_spread_constraint[] = {
     {.name = "labelSelector", .type = F_OBJECT, .of = &shape_label_selector, .is_atomic = true,
-     .doc = "labelSelector of type LabelSelector."},
+     .doc = "The pods that are counted, by their labels."},
     {.name = "matchLabelKeys", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
-     .doc = "matchLabelKeys of type F_STRING."},
+     .doc = "Labels whose values must be as the placed pod's own."},
     {.name = "maxSkew", .type = F_INT32, .flags = FIELD_REQUIRED,
-     .doc = "maxSkew of type F_INT32."},
+     .doc = "How many pods more one place may have than the emptiest."},
     {.name = "minDomains", .type = F_INT32,
-     .doc = "minDomains of type F_INT32."},
+     .doc = "How many places there should be at least."},
     {.name = "nodeAffinityPolicy", .type = F_STRING,
-     .doc = "nodeAffinityPolicy of type F_STRING."},
+     .doc = "Whether nodes that the pod cannot use count: Honor leaves them out, Ignore counts them."},
     {.name = "nodeTaintsPolicy", .type = F_STRING,
-     .doc = "nodeTaintsPolicy of type F_STRING."},
+     .doc = "Whether tainted nodes count: Honor leaves them out, Ignore counts them."},
     {.name = "topologyKey", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "topologyKey of type F_STRING."},
+     .doc = "Node label whose equal values make a place."},
     {.name = "whenUnsatisfiable", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "whenUnsatisfiable of type F_STRING."},
+     .doc = "DoNotSchedule waits, ScheduleAnyway places the pod where it does least harm."},
     {0},
 };
 static const struct shape shape_topology_spread_constraint = {
     .name = "TopologySpreadConstraint",
     .fields = fields_topology_spread_constraint,
-    .doc = "TopologySpreadConstraint of a pod.",
+    .doc = "How evenly pods are spread over one topology.",
 };
 
 static const struct field fields_aws_elastic_block_store_volume_source[] = {
     {.name = "fsType", .type = F_STRING,
-     .doc = "fsType of type F_STRING."},
+     .doc = "File system of the volume, such as ext4."},
     {.name = "partition", .type = F_INT32,
-     .doc = "partition of type F_INT32."},
+     .doc = "Number of the partition to mount; 0 for the whole disk."},
     {.name = "readOnly", .type = F_BOOL,
-     .doc = "readOnly of type F_BOOL."},
+     .doc = "Mount the volume read-only."},
     {.name = "volumeID", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "volumeID of type F_STRING."},
+     .doc = "ID of the disk."},
     {0},
 };
 static const struct shape shape_aws_elastic_block_store_volume_source = {
     .name = "AWSElasticBlockStoreVolumeSource",
     .fields = fields_aws_elastic_block_store_volume_source,
-    .doc = "AWSElasticBlockStoreVolumeSource of a pod.",
+    .doc = "A disk of Amazon EBS.",
 };
 
 static const struct field fields_azure_disk_volume_source[] = {
     {.name = "cachingMode", .type = F_STRING,
-     .doc = "cachingMode of type F_STRING."},
+     .doc = "Caching by the host: None, ReadOnly or ReadWrite."},
     {.name = "diskName", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "diskName of type F_STRING."},
+     .doc = "Name of the disk."},
     {.name = "diskURI", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "diskURI of type F_STRING."},
+     .doc = "URI of the disk."},
     {.name = "fsType", .type = F_STRING, .dflt = "\"ext4\"",
-     .doc = "fsType of type F_STRING."},
+     .doc = "File system of the volume, such as ext4."},
     {.name = "kind", .type = F_STRING,
-     .doc = "kind of type F_STRING."},
+     .doc = "Shared, Dedicated or Managed."},
     {.name = "readOnly", .type = F_BOOL, .dflt = "false",
-     .doc = "readOnly of type F_BOOL."},
+     .doc = "Mount the volume read-only."},
     {0},
 };
 static const struct shape shape_azure_disk_volume_source = {
     .name = "AzureDiskVolumeSource",
     .fields = fields_azure_disk_volume_source,
-    .doc = "AzureDiskVolumeSource of a pod.",
+    .doc = "A disk of Azure.",
 };
 
 static const struct field fields_azure_file_volume_source[] = {
     {.name = "readOnly", .type = F_BOOL,
-     .doc = "readOnly of type F_BOOL."},
+     .doc = "Mount the volume read-only."},
     {.name = "secretName", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "secretName of type F_STRING."},
+     .doc = "Name of the secret with account name and key."},
     {.name = "shareName", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "shareName of type F_STRING."},
+     .doc = "Name of the share."},
     {0},
 };
 static const struct shape shape_azure_file_volume_source = {
     .name = "AzureFileVolumeSource",
     .fields = fields_azure_file_volume_source,
-    .doc = "AzureFileVolumeSource of a pod.",
+    .doc = "A file share of Azure.",
 };
 
 static const struct field fields_ceph_fs_volume_source[] = {
     {.name = "monitors", .type = F_LIST, .item = F_STRING, .flags = FIELD_REQUIRED, .list = LIST_ATOMIC,
-     .doc = "monitors of type F_STRING."},
+     .doc = "Addresses of the Ceph monitors."},
     {.name = "path", .type = F_STRING,
-     .doc = "path of type F_STRING."},
+     .doc = "Directory to mount; / when absent."},
     {.name = "readOnly", .type = F_BOOL,
-     .doc = "readOnly of type F_BOOL."},
+     .doc = "Mount the volume read-only."},
     {.name = "secretFile", .type = F_STRING,
-     .doc = "secretFile of type F_STRING."},
+     .doc = "Path of the key ring of the user."},
     {.name = "secretRef", .type = F_OBJECT, .of = &shape_local_object_reference, .is_atomic = true,
-     .doc = "secretRef of type LocalObjectReference."},
+     .doc = "Secret of the same namespace with the credentials."},
     {.name = "user", .type = F_STRING,
-     .doc = "user of type F_STRING."},
+     .doc = "Name of the Ceph user; admin when absent."},
     {0},
 };
 static const struct shape shape_ceph_fs_volume_source = {
     .name = "CephFSVolumeSource",
     .fields = fields_ceph_fs_volume_source,
-    .doc = "CephFSVolumeSource of a pod.",
+    .doc = "A directory of CephFS.",
 };
 
 static const struct field fields_cinder_volume_source[] = {
     {.name = "fsType", .type = F_STRING,
-     .doc = "fsType of type F_STRING."},
+     .doc = "File system of the volume, such as ext4."},
     {.name = "readOnly", .type = F_BOOL,
-     .doc = "readOnly of type F_BOOL."},
+     .doc = "Mount the volume read-only."},
     {.name = "secretRef", .type = F_OBJECT, .of = &shape_local_object_reference, .is_atomic = true,
-     .doc = "secretRef of type LocalObjectReference."},
+     .doc = "Secret of the same namespace with the credentials."},
     {.name = "volumeID", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "volumeID of type F_STRING."},
+     .doc = "ID of the disk."},
     {0},
 };
 static const struct shape shape_cinder_volume_source = {
     .name = "CinderVolumeSource",
     .fields = fields_cinder_volume_source,
-    .doc = "CinderVolumeSource of a pod.",
+    .doc = "A disk of OpenStack Cinder.",
 };
 
 static const struct field fields_key_to_path[] = {
     {.name = "key", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "key of type F_STRING."},
+     .doc = "Key of the entry."},
     {.name = "mode", .type = F_INT32,
-     .doc = "mode of type F_INT32."},
+     .doc = "Permission bits of the file, as a number."},
     {.name = "path", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "path of type F_STRING."},
+     .doc = "Path of the file in the volume."},
     {.name = "user", .type = F_INT64,
-     .doc = "user of type F_INT64."},
+     .doc = "Owner's user ID of the file."},
     {0},
 };
 static const struct shape shape_key_to_path = {
     .name = "KeyToPath",
     .fields = fields_key_to_path,
-    .doc = "KeyToPath of a pod.",
+    .doc = "An entry that becomes a file.",
 };
 
 static const struct field fields_config_map_volume_source[] = {
     {.name = "defaultMode", .type = F_INT32,
-     .doc = "defaultMode of type F_INT32."},
+     .doc = "Permission bits of the files that name none, as a number; 420 (octal 644) when absent."},
     {.name = "defaultUser", .type = F_INT64,
-     .doc = "defaultUser of type F_INT64."},
+     .doc = "Owner's user ID of the files that name none."},
     {.name = "items", .type = F_LIST, .item = F_OBJECT, .of = &shape_key_to_path, .list = LIST_ATOMIC,
-     .doc = "items of type KeyToPath."},
+     .doc = "Which entries become files; all when absent."},
     {.name = "name", .type = F_STRING, .dflt = "\"\"",
-     .doc = "name of type F_STRING."},
+     .doc = "Name of the config map."},
     {.name = "optional", .type = F_BOOL,
-     .doc = "optional of type F_BOOL."},
+     .doc = "Whether it may be missing."},
     {0},
 };
 static const struct shape shape_config_map_volume_source = {
     .name = "ConfigMapVolumeSource",
     .fields = fields_config_map_volume_source,
-    .doc = "ConfigMapVolumeSource of a pod.",
+    .doc = "Entries of a config map as files.",
 };
 
 static const struct field fields_csi_volume_source[] = {
     {.name = "driver", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "driver of type F_STRING."},
+     .doc = "Name of the driver."},
     {.name = "fsType", .type = F_STRING,
-     .doc = "fsType of type F_STRING."},
+     .doc = "File system of the volume, such as ext4."},
     {.name = "nodePublishSecretRef", .type = F_OBJECT, .of = &shape_local_object_reference, .is_atomic = true,
-     .doc = "nodePublishSecretRef of type LocalObjectReference."},
+     .doc = "Secret that is passed to the driver on the node."},
     {.name = "readOnly", .type = F_BOOL,
-     .doc = "readOnly of type F_BOOL."},
+     .doc = "Mount the volume read-only."},
     {.name = "volumeAttributes", .type = F_MAP, .item = F_STRING,
-     .doc = "volumeAttributes of type F_STRING."},
+     .doc = "Settings for the driver."},
     {0},
 };
 static const struct shape shape_csi_volume_source = {
     .name = "CSIVolumeSource",
     .fields = fields_csi_volume_source,
-    .doc = "CSIVolumeSource of a pod.",
+    .doc = "A volume that a CSI driver makes for the life of the pod.",
 };
 
 static const struct field fields_downward_api_volume_file[] = {
     {.name = "fieldRef", .type = F_OBJECT, .of = &shape_object_field_selector, .is_atomic = true,
-     .doc = "fieldRef of type ObjectFieldSelector."},
+     .doc = "Field of the pod to write."},
     {.name = "mode", .type = F_INT32,
-     .doc = "mode of type F_INT32."},
+     .doc = "Permission bits of the file, as a number."},
     {.name = "path", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "path of type F_STRING."},
+     .doc = "Path of the file in the volume."},
     {.name = "resourceFieldRef", .type = F_OBJECT, .of = &shape_resource_field_selector, .is_atomic = true,
-     .doc = "resourceFieldRef of type ResourceFieldSelector."},
+     .doc = "Resource of a container to write."},
     {.name = "user", .type = F_INT64,
-     .doc = "user of type F_INT64."},
+     .doc = "Owner's user ID of the file."},
     {0},
 };
 static const struct shape shape_downward_api_volume_file = {
     .name = "DownwardAPIVolumeFile",
     .fields = fields_downward_api_volume_file,
-    .doc = "DownwardAPIVolumeFile of a pod.",
+    .doc = "A file with a fact about the pod.",
 };
 
 static const struct field fields_downward_api_volume_source[] = {
     {.name = "defaultMode", .type = F_INT32,
-     .doc = "defaultMode of type F_INT32."},
+     .doc = "Permission bits of the files that name none, as a number; 420 (octal 644) when absent."},
     {.name = "defaultUser", .type = F_INT64,
-     .doc = "defaultUser of type F_INT64."},
+     .doc = "Owner's user ID of the files that name none."},
     {.name = "items", .type = F_LIST, .item = F_OBJECT, .of = &shape_downward_api_volume_file, .list = LIST_ATOMIC,
-     .doc = "items of type DownwardAPIVolumeFile."},
+     .doc = "The files."},
     {0},
 };
 static const struct shape shape_downward_api_volume_source = {
     .name = "DownwardAPIVolumeSource",
     .fields = fields_downward_api_volume_source,
-    .doc = "DownwardAPIVolumeSource of a pod.",
+    .doc = "Facts about the pod as files.",
 };
 
 static const struct field fields_empty_dir_volume_source[] = {
     {.name = "medium", .type = F_STRING,
-     .doc = "medium of type F_STRING."},
+     .doc = "Empty for the node's disk, Memory for memory."},
     {.name = "mode", .type = F_INT32,
-     .doc = "mode of type F_INT32."},
+     .doc = "Permission bits of the directory, as a number."},
     {.name = "sizeLimit", .type = F_QUANTITY,
-     .doc = "sizeLimit of type Quantity."},
+     .doc = "How much may be stored."},
     {0},
 };
 static const struct shape shape_empty_dir_volume_source = {
     .name = "EmptyDirVolumeSource",
     .fields = fields_empty_dir_volume_source,
-    .doc = "EmptyDirVolumeSource of a pod.",
+    .doc = "An empty directory that lives as long as the pod.",
 };
 
 static const struct field fields_persistent_volume_claim_template[] = {
     {.name = "metadata", .type = F_EMPTY,
-     .doc = "metadata of type ObjectMeta."},
+     .doc = "Not used: what stands here is dropped."},
     {.name = "spec", .type = F_OBJECT, .of = &shape_pvc_spec, .flags = FIELD_REQUIRED,
-     .doc = "spec of type PersistentVolumeClaimSpec."},
+     .doc = "The volume claim's spec."},
     {0},
 };
 static const struct shape shape_persistent_volume_claim_template = {
     .name = "PersistentVolumeClaimTemplate",
     .fields = fields_persistent_volume_claim_template,
-    .doc = "PersistentVolumeClaimTemplate of a pod.",
+    .doc = "A volume claim to make.",
 };
 
 static const struct field fields_ephemeral_volume_source[] = {
     {.name = "volumeClaimTemplate", .type = F_OBJECT, .of = &shape_persistent_volume_claim_template,
-     .doc = "volumeClaimTemplate of type PersistentVolumeClaimTemplate."},
+     .doc = "The volume claim to make."},
     {0},
 };
 static const struct shape shape_ephemeral_volume_source = {
     .name = "EphemeralVolumeSource",
     .fields = fields_ephemeral_volume_source,
-    .doc = "EphemeralVolumeSource of a pod.",
+    .doc = "A volume claim that is made for the pod and goes with it.",
 };
 
 static const struct field fields_fc_volume_source[] = {
     {.name = "fsType", .type = F_STRING,
-     .doc = "fsType of type F_STRING."},
+     .doc = "File system of the volume, such as ext4."},
     {.name = "lun", .type = F_INT32,
-     .doc = "lun of type F_INT32."},
+     .doc = "Number of the logical unit."},
     {.name = "readOnly", .type = F_BOOL,
-     .doc = "readOnly of type F_BOOL."},
+     .doc = "Mount the volume read-only."},
     {.name = "targetWWNs", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
-     .doc = "targetWWNs of type F_STRING."},
+     .doc = "Names of the targets."},
     {.name = "wwids", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
-     .doc = "wwids of type F_STRING."},
+     .doc = "World wide identifiers of the disk, instead of targetWWNs and lun."},
     {0},
 };
 static const struct shape shape_fc_volume_source = {
     .name = "FCVolumeSource",
     .fields = fields_fc_volume_source,
-    .doc = "FCVolumeSource of a pod.",
+    .doc = "A Fibre Channel disk.",
 };
 
 static const struct field fields_flex_volume_source[] = {
     {.name = "driver", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "driver of type F_STRING."},
+     .doc = "Name of the driver."},
     {.name = "fsType", .type = F_STRING,
-     .doc = "fsType of type F_STRING."},
+     .doc = "File system of the volume, such as ext4."},
     {.name = "options", .type = F_MAP, .item = F_STRING,
-     .doc = "options of type F_STRING."},
+     .doc = "Settings for the driver."},
     {.name = "readOnly", .type = F_BOOL,
-     .doc = "readOnly of type F_BOOL."},
+     .doc = "Mount the volume read-only."},
     {.name = "secretRef", .type = F_OBJECT, .of = &shape_local_object_reference, .is_atomic = true,
-     .doc = "secretRef of type LocalObjectReference."},
+     .doc = "Secret of the same namespace with the credentials."},
     {0},
 };
 static const struct shape shape_flex_volume_source = {
     .name = "FlexVolumeSource",
     .fields = fields_flex_volume_source,
-    .doc = "FlexVolumeSource of a pod.",
+    .doc = "A volume of a driver program installed on the nodes.",
 };
 
 static const struct field fields_flocker_volume_source[] = {
     {.name = "datasetName", .type = F_STRING,
-     .doc = "datasetName of type F_STRING."},
+     .doc = "Name of the dataset."},
     {.name = "datasetUUID", .type = F_STRING,
-     .doc = "datasetUUID of type F_STRING."},
+     .doc = "UUID of the dataset."},
     {0},
 };
 static const struct shape shape_flocker_volume_source = {
     .name = "FlockerVolumeSource",
     .fields = fields_flocker_volume_source,
-    .doc = "FlockerVolumeSource of a pod.",
+    .doc = "A dataset of Flocker.",
 };
 
 static const struct field fields_gce_persistent_disk_volume_source[] = {
     {.name = "fsType", .type = F_STRING,
-     .doc = "fsType of type F_STRING."},
+     .doc = "File system of the volume, such as ext4."},
     {.name = "partition", .type = F_INT32,
-     .doc = "partition of type F_INT32."},
+     .doc = "Number of the partition to mount; 0 for the whole disk."},
     {.name = "pdName", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "pdName of type F_STRING."},
+     .doc = "Name of the disk."},
     {.name = "readOnly", .type = F_BOOL,
-     .doc = "readOnly of type F_BOOL."},
+     .doc = "Mount the volume read-only."},
     {0},
 };
 static const struct shape shape_gce_persistent_disk_volume_source = {
     .name = "GCEPersistentDiskVolumeSource",
     .fields = fields_gce_persistent_disk_volume_source,
-    .doc = "GCEPersistentDiskVolumeSource of a pod.",
+    .doc = "A disk of Google Compute Engine.",
 };
 
 static const struct field fields_git_repo_volume_source[] = {
     {.name = "directory", .type = F_STRING,
-     .doc = "directory of type F_STRING."},
+     .doc = "Directory to clone into."},
     {.name = "repository", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "repository of type F_STRING."},
+     .doc = "URL of the repository."},
     {.name = "revision", .type = F_STRING,
-     .doc = "revision of type F_STRING."},
+     .doc = "Commit to check out."},
     {0},
 };
 static const struct shape shape_git_repo_volume_source = {
     .name = "GitRepoVolumeSource",
     .fields = fields_git_repo_volume_source,
-    .doc = "GitRepoVolumeSource of a pod.",
+    .doc = "A Git repository cloned into an empty directory. Deprecated.",
 };
 
 static const struct field fields_glusterfs_volume_source[] = {
     {.name = "endpoints", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "endpoints of type F_STRING."},
+     .doc = "Name of the endpoints that list the servers."},
     {.name = "path", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "path of type F_STRING."},
+     .doc = "Name of the volume."},
     {.name = "readOnly", .type = F_BOOL,
-     .doc = "readOnly of type F_BOOL."},
+     .doc = "Mount the volume read-only."},
     {0},
 };
 static const struct shape shape_glusterfs_volume_source = {
     .name = "GlusterfsVolumeSource",
     .fields = fields_glusterfs_volume_source,
-    .doc = "GlusterfsVolumeSource of a pod.",
+    .doc = "A volume of GlusterFS.",
 };
 
 static const struct field fields_host_path_volume_source[] = {
     {.name = "path", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "path of type F_STRING."},
+     .doc = "Path on the node."},
     {.name = "type", .type = F_STRING,
-     .doc = "type of type F_STRING."},
+     .doc = "What must be there, or is made: Directory, DirectoryOrCreate, File and so on; empty checks nothing."},
     {0},
 };
 static const struct shape shape_host_path_volume_source = {
     .name = "HostPathVolumeSource",
     .fields = fields_host_path_volume_source,
-    .doc = "HostPathVolumeSource of a pod.",
+    .doc = "A file or directory of the node.",
 };
 
 static const struct field fields_image_volume_source[] = {
     {.name = "pullPolicy", .type = F_STRING,
-     .doc = "pullPolicy of type F_STRING."},
+     .doc = "When the node fetches it: Always, IfNotPresent or Never."},
     {.name = "reference", .type = F_STRING,
-     .doc = "reference of type F_STRING."},
+     .doc = "The image or artifact."},
     {0},
 };
 static const struct shape shape_image_volume_source = {
     .name = "ImageVolumeSource",
     .fields = fields_image_volume_source,
-    .doc = "ImageVolumeSource of a pod.",
+    .doc = "Files of a container image or artifact.",
 };
 
 static const struct field fields_iscsi_volume_source[] = {
     {.name = "chapAuthDiscovery", .type = F_BOOL,
-     .doc = "chapAuthDiscovery of type F_BOOL."},
+     .doc = "Use CHAP for the discovery."},
     {.name = "chapAuthSession", .type = F_BOOL,
-     .doc = "chapAuthSession of type F_BOOL."},
+     .doc = "Use CHAP for the session."},
     {.name = "fsType", .type = F_STRING,
-     .doc = "fsType of type F_STRING."},
+     .doc = "File system of the volume, such as ext4."},
     {.name = "initiatorName", .type = F_STRING,
-     .doc = "initiatorName of type F_STRING."},
+     .doc = "Name of the initiator."},
     {.name = "iqn", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "iqn of type F_STRING."},
+     .doc = "Name of the target."},
     {.name = "iscsiInterface", .type = F_STRING, .dflt = "\"default\"",
-     .doc = "iscsiInterface of type F_STRING."},
+     .doc = "Name of the interface."},
     {.name = "lun", .type = F_INT32, .flags = FIELD_REQUIRED,
-     .doc = "lun of type F_INT32."},
+     .doc = "Number of the logical unit."},
     {.name = "portals", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
-     .doc = "portals of type F_STRING."},
+     .doc = "Addresses of further portals."},
     {.name = "readOnly", .type = F_BOOL,
-     .doc = "readOnly of type F_BOOL."},
+     .doc = "Mount the volume read-only."},
     {.name = "secretRef", .type = F_OBJECT, .of = &shape_local_object_reference, .is_atomic = true,
-     .doc = "secretRef of type LocalObjectReference."},
+     .doc = "Secret of the same namespace with the credentials."},
     {.name = "targetPortal", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "targetPortal of type F_STRING."},
+     .doc = "Address of the portal; with a port unless it is 3260."},
     {0},
 };
 static const struct shape shape_iscsi_volume_source = {
     .name = "ISCSIVolumeSource",
     .fields = fields_iscsi_volume_source,
-    .doc = "ISCSIVolumeSource of a pod.",
+    .doc = "A disk of an iSCSI target.",
 };
 
 static const struct field fields_nfs_volume_source[] = {
     {.name = "path", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "path of type F_STRING."},
+     .doc = "Path on the server."},
     {.name = "readOnly", .type = F_BOOL,
-     .doc = "readOnly of type F_BOOL."},
+     .doc = "Mount the volume read-only."},
     {.name = "server", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "server of type F_STRING."},
+     .doc = "Name or address of the server."},
     {0},
 };
 static const struct shape shape_nfs_volume_source = {
     .name = "NFSVolumeSource",
     .fields = fields_nfs_volume_source,
-    .doc = "NFSVolumeSource of a pod.",
+    .doc = "A directory of an NFS server.",
 };
 
 static const struct field fields_persistent_volume_claim_volume_source[] = {
     {.name = "claimName", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "claimName of type F_STRING."},
+     .doc = "Name of the volume claim in the pod's namespace."},
     {.name = "readOnly", .type = F_BOOL,
-     .doc = "readOnly of type F_BOOL."},
+     .doc = "Mount the volume read-only."},
     {0},
 };
 static const struct shape shape_persistent_volume_claim_volume_source = {
     .name = "PersistentVolumeClaimVolumeSource",
     .fields = fields_persistent_volume_claim_volume_source,
-    .doc = "PersistentVolumeClaimVolumeSource of a pod.",
+    .doc = "The volume of a volume claim.",
 };
 
 static const struct field fields_photon_persistent_disk_volume_source[] = {
     {.name = "fsType", .type = F_STRING,
-     .doc = "fsType of type F_STRING."},
+     .doc = "File system of the volume, such as ext4."},
     {.name = "pdID", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "pdID of type F_STRING."},
+     .doc = "ID of the disk."},
     {0},
 };
 static const struct shape shape_photon_persistent_disk_volume_source = {
     .name = "PhotonPersistentDiskVolumeSource",
     .fields = fields_photon_persistent_disk_volume_source,
-    .doc = "PhotonPersistentDiskVolumeSource of a pod.",
+    .doc = "A disk of Photon Controller.",
 };
 
 static const struct field fields_portworx_volume_source[] = {
     {.name = "fsType", .type = F_STRING,
-     .doc = "fsType of type F_STRING."},
+     .doc = "File system of the volume, such as ext4."},
     {.name = "readOnly", .type = F_BOOL,
-     .doc = "readOnly of type F_BOOL."},
+     .doc = "Mount the volume read-only."},
     {.name = "volumeID", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "volumeID of type F_STRING."},
+     .doc = "ID of the volume."},
     {0},
 };
 static const struct shape shape_portworx_volume_source = {
     .name = "PortworxVolumeSource",
     .fields = fields_portworx_volume_source,
-    .doc = "PortworxVolumeSource of a pod.",
+    .doc = "A volume of Portworx.",
 };
 
 static const struct field fields_cluster_trust_bundle_projection[] = {
     {.name = "labelSelector", .type = F_OBJECT, .of = &shape_label_selector, .is_atomic = true,
-     .doc = "labelSelector of type LabelSelector."},
+     .doc = "Bundles to take by their labels; with signerName."},
     {.name = "name", .type = F_STRING,
-     .doc = "name of type F_STRING."},
+     .doc = "Name of one bundle; not together with signerName."},
     {.name = "optional", .type = F_BOOL,
-     .doc = "optional of type F_BOOL."},
+     .doc = "Whether it may be missing."},
     {.name = "path", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "path of type F_STRING."},
+     .doc = "Path of the file in the volume."},
     {.name = "signerName", .type = F_STRING,
-     .doc = "signerName of type F_STRING."},
+     .doc = "Take all bundles of this signer."},
     {.name = "user", .type = F_INT64,
-     .doc = "user of type F_INT64."},
+     .doc = "Owner's user ID of the file."},
     {0},
 };
 static const struct shape shape_cluster_trust_bundle_projection = {
     .name = "ClusterTrustBundleProjection",
     .fields = fields_cluster_trust_bundle_projection,
-    .doc = "ClusterTrustBundleProjection of a pod.",
+    .doc = "Trusted certificates of the cluster as one PEM file.",
 };
 
 static const struct field fields_config_map_projection[] = {
     {.name = "items", .type = F_LIST, .item = F_OBJECT, .of = &shape_key_to_path, .list = LIST_ATOMIC,
-     .doc = "items of type KeyToPath."},
+     .doc = "Which entries become files; all when absent."},
     {.name = "name", .type = F_STRING, .dflt = "\"\"",
-     .doc = "name of type F_STRING."},
+     .doc = "Name of the config map."},
     {.name = "optional", .type = F_BOOL,
-     .doc = "optional of type F_BOOL."},
+     .doc = "Whether it may be missing."},
     {0},
 };
 static const struct shape shape_config_map_projection = {
     .name = "ConfigMapProjection",
     .fields = fields_config_map_projection,
-    .doc = "ConfigMapProjection of a pod.",
+    .doc = "Entries of a config map as files.",
 };
 
 static const struct field fields_downward_api_projection[] = {
     {.name = "items", .type = F_LIST, .item = F_OBJECT, .of = &shape_downward_api_volume_file, .list = LIST_ATOMIC,
-     .doc = "items of type DownwardAPIVolumeFile."},
+     .doc = "The files."},
     {0},
 };
 static const struct shape shape_downward_api_projection = {
     .name = "DownwardAPIProjection",
     .fields = fields_downward_api_projection,
-    .doc = "DownwardAPIProjection of a pod.",
+    .doc = "Facts about the pod as files.",
 };
 
 static const struct field fields_pod_certificate_projection[] = {
     {.name = "certificateChainPath", .type = F_STRING,
-     .doc = "certificateChainPath of type F_STRING."},
+     .doc = "Path of the file with the certificate chain."},
     {.name = "credentialBundlePath", .type = F_STRING,
-     .doc = "credentialBundlePath of type F_STRING."},
+     .doc = "Path of one file with key and certificate chain."},
     {.name = "keyPath", .type = F_STRING,
-     .doc = "keyPath of type F_STRING."},
+     .doc = "Path of the file with the private key."},
     {.name = "keyType", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "keyType of type F_STRING."},
+     .doc = "Kind of key, such as ED25519 or ECDSAP256."},
     {.name = "maxExpirationSeconds", .type = F_INT32,
-     .doc = "maxExpirationSeconds of type F_INT32."},
+     .doc = "Longest life of a certificate, in seconds."},
     {.name = "signerName", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "signerName of type F_STRING."},
+     .doc = "Signer to ask."},
     {.name = "user", .type = F_INT64,
-     .doc = "user of type F_INT64."},
+     .doc = "Owner's user ID of the files."},
     {.name = "userAnnotations", .type = F_MAP, .item = F_STRING,
-     .doc = "userAnnotations of type F_STRING."},
+     .doc = "Notes for the signer."},
     {0},
 };
 static const struct shape shape_pod_certificate_projection = {
     .name = "PodCertificateProjection",
     .fields = fields_pod_certificate_projection,
-    .doc = "PodCertificateProjection of a pod.",
+    .doc = "A key and a certificate made for the pod and renewed while it runs.",
 };
 
 static const struct field fields_secret_projection[] = {
     {.name = "items", .type = F_LIST, .item = F_OBJECT, .of = &shape_key_to_path, .list = LIST_ATOMIC,
-     .doc = "items of type KeyToPath."},
+     .doc = "Which entries become files; all when absent."},
     {.name = "name", .type = F_STRING, .dflt = "\"\"",
-     .doc = "name of type F_STRING."},
+     .doc = "Name of the secret."},
     {.name = "optional", .type = F_BOOL,
-     .doc = "optional of type F_BOOL."},
+     .doc = "Whether it may be missing."},
     {0},
 };
 static const struct shape shape_secret_projection = {
     .name = "SecretProjection",
     .fields = fields_secret_projection,
-    .doc = "SecretProjection of a pod.",
+    .doc = "Entries of a secret as files.",
 };
 
 static const struct field fields_service_account_token_projection[] = {
     {.name = "audience", .type = F_STRING,
-     .doc = "audience of type F_STRING."},
+     .doc = "Whom the token is for; the API server when absent."},
     {.name = "expirationSeconds", .type = F_INT64,
-     .doc = "expirationSeconds of type F_INT64."},
+     .doc = "Life of a token, in seconds; 3600 when absent, 600 at least."},
     {.name = "path", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "path of type F_STRING."},
+     .doc = "Path of the file in the volume."},
     {.name = "user", .type = F_INT64,
-     .doc = "user of type F_INT64."},
+     .doc = "Owner's user ID of the file."},
     {0},
 };
 static const struct shape shape_service_account_token_projection = {
     .name = "ServiceAccountTokenProjection",
     .fields = fields_service_account_token_projection,
-    .doc = "ServiceAccountTokenProjection of a pod.",
+    .doc = "A token of the service account as a file, renewed while the pod runs.",
 };
 
 static const struct field fields_volume_projection[] = {
     {.name = "clusterTrustBundle", .type = F_OBJECT, .of = &shape_cluster_trust_bundle_projection,
-     .doc = "clusterTrustBundle of type ClusterTrustBundleProjection."},
+     .doc = "Trusted certificates of the cluster as one file."},
     {.name = "configMap", .type = F_OBJECT, .of = &shape_config_map_projection, .is_atomic = true,
-     .doc = "configMap of type ConfigMapProjection."},
+     .doc = "Entries of a config map as files."},
     {.name = "downwardAPI", .type = F_OBJECT, .of = &shape_downward_api_projection,
-     .doc = "downwardAPI of type DownwardAPIProjection."},
+     .doc = "Facts about the pod as files."},
     {.name = "podCertificate", .type = F_OBJECT, .of = &shape_pod_certificate_projection,
-     .doc = "podCertificate of type PodCertificateProjection."},
+     .doc = "A key and a certificate made for the pod."},
     {.name = "secret", .type = F_OBJECT, .of = &shape_secret_projection, .is_atomic = true,
-     .doc = "secret of type SecretProjection."},
+     .doc = "Entries of a secret as files."},
     {.name = "serviceAccountToken", .type = F_OBJECT, .of = &shape_service_account_token_projection,
-     .doc = "serviceAccountToken of type ServiceAccountTokenProjection."},
+     .doc = "A token of the service account as a file."},
     {0},
 };
 static const struct shape shape_volume_projection = {
     .name = "VolumeProjection",
     .fields = fields_volume_projection,
-    .doc = "VolumeProjection of a pod.",
+    .doc = "A source of a projected volume; one of these.",
 };
 
 static const struct field fields_projected_volume_source[] = {
     {.name = "defaultMode", .type = F_INT32,
-     .doc = "defaultMode of type F_INT32."},
+     .doc = "Permission bits of the files that name none, as a number; 420 (octal 644) when absent."},
     {.name = "defaultUser", .type = F_INT64,
-     .doc = "defaultUser of type F_INT64."},
+     .doc = "Owner's user ID of the files that name none."},
     {.name = "sources", .type = F_LIST, .item = F_OBJECT, .of = &shape_volume_projection, .list = LIST_ATOMIC,
-     .doc = "sources of type VolumeProjection."},
+     .doc = "The sources."},
     {0},
 };
 static const struct shape shape_projected_volume_source = {
     .name = "ProjectedVolumeSource",
     .fields = fields_projected_volume_source,
-    .doc = "ProjectedVolumeSource of a pod.",
+    .doc = "Several sources in one volume.",
 };
 
 static const struct field fields_quobyte_volume_source[] = {
     {.name = "group", .type = F_STRING,
-     .doc = "group of type F_STRING."},
+     .doc = "Group to access the volume as."},
     {.name = "readOnly", .type = F_BOOL,
-     .doc = "readOnly of type F_BOOL."},
+     .doc = "Mount the volume read-only."},
     {.name = "registry", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "registry of type F_STRING."},
+     .doc = "Addresses of the registries, HOST:PORT with commas between."},
     {.name = "tenant", .type = F_STRING,
-     .doc = "tenant of type F_STRING."},
+     .doc = "Tenant that owns the volume."},
     {.name = "user", .type = F_STRING,
-     .doc = "user of type F_STRING."},
+     .doc = "User to access the volume as."},
     {.name = "volume", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "volume of type F_STRING."},
+     .doc = "Name of the volume."},
     {0},
 };
 static const struct shape shape_quobyte_volume_source = {
     .name = "QuobyteVolumeSource",
     .fields = fields_quobyte_volume_source,
-    .doc = "QuobyteVolumeSource of a pod.",
+    .doc = "A volume of Quobyte.",
 };
 
 static const struct field fields_rbd_volume_source[] = {
     {.name = "fsType", .type = F_STRING,
-     .doc = "fsType of type F_STRING."},
+     .doc = "File system of the volume, such as ext4."},
     {.name = "image", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "image of type F_STRING."},
+     .doc = "Name of the image."},
     {.name = "keyring", .type = F_STRING, .dflt = "\"/etc/ceph/keyring\"",
-     .doc = "keyring of type F_STRING."},
+     .doc = "Path of the key ring."},
     {.name = "monitors", .type = F_LIST, .item = F_STRING, .flags = FIELD_REQUIRED, .list = LIST_ATOMIC,
-     .doc = "monitors of type F_STRING."},
+     .doc = "Addresses of the Ceph monitors."},
     {.name = "pool", .type = F_STRING, .dflt = "\"rbd\"",
-     .doc = "pool of type F_STRING."},
+     .doc = "Name of the pool."},
     {.name = "readOnly", .type = F_BOOL,
-     .doc = "readOnly of type F_BOOL."},
+     .doc = "Mount the volume read-only."},
     {.name = "secretRef", .type = F_OBJECT, .of = &shape_local_object_reference, .is_atomic = true,
-     .doc = "secretRef of type LocalObjectReference."},
+     .doc = "Secret of the same namespace with the credentials."},
     {.name = "user", .type = F_STRING, .dflt = "\"admin\"",
-     .doc = "user of type F_STRING."},
+     .doc = "Name of the Ceph user."},
     {0},
 };
 static const struct shape shape_rbd_volume_source = {
     .name = "RBDVolumeSource",
     .fields = fields_rbd_volume_source,
-    .doc = "RBDVolumeSource of a pod.",
+    .doc = "A block device of Ceph.",
 };
 
 static const struct field fields_scale_io_volume_source[] = {
     {.name = "fsType", .type = F_STRING, .dflt = "\"xfs\"",
-     .doc = "fsType of type F_STRING."},
+     .doc = "File system of the volume, such as ext4."},
     {.name = "gateway", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "gateway of type F_STRING."},
+     .doc = "Address of the gateway."},
     {.name = "protectionDomain", .type = F_STRING,
-     .doc = "protectionDomain of type F_STRING."},
+     .doc = "Name of the protection domain."},
     {.name = "readOnly", .type = F_BOOL,
-     .doc = "readOnly of type F_BOOL."},
+     .doc = "Mount the volume read-only."},
     {.name = "secretRef", .type = F_OBJECT, .of = &shape_local_object_reference, .flags = FIELD_REQUIRED, .is_atomic = true,
-     .doc = "secretRef of type LocalObjectReference."},
+     .doc = "Secret of the same namespace with the credentials."},
     {.name = "sslEnabled", .type = F_BOOL,
-     .doc = "sslEnabled of type F_BOOL."},
+     .doc = "Talk to the gateway over TLS."},
     {.name = "storageMode", .type = F_STRING, .dflt = "\"ThinProvisioned\"",
-     .doc = "storageMode of type F_STRING."},
+     .doc = "ThickProvisioned or ThinProvisioned."},
     {.name = "storagePool", .type = F_STRING,
-     .doc = "storagePool of type F_STRING."},
+     .doc = "Name of the storage pool."},
     {.name = "system", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "system of type F_STRING."},
+     .doc = "Name of the storage system."},
     {.name = "volumeName", .type = F_STRING,
-     .doc = "volumeName of type F_STRING."},
+     .doc = "Name of the volume."},
     {0},
 };
 static const struct shape shape_scale_io_volume_source = {
     .name = "ScaleIOVolumeSource",
     .fields = fields_scale_io_volume_source,
-    .doc = "ScaleIOVolumeSource of a pod.",
+    .doc = "A volume of ScaleIO.",
 };
 
 static const struct field fields_secret_volume_source[] = {
     {.name = "defaultMode", .type = F_INT32,
-     .doc = "defaultMode of type F_INT32."},
+     .doc = "Permission bits of the files that name none, as a number; 420 (octal 644) when absent."},
     {.name = "defaultUser", .type = F_INT64,
-     .doc = "defaultUser of type F_INT64."},
+     .doc = "Owner's user ID of the files that name none."},
     {.name = "items", .type = F_LIST, .item = F_OBJECT, .of = &shape_key_to_path, .list = LIST_ATOMIC,
-     .doc = "items of type KeyToPath."},
+     .doc = "Which entries become files; all when absent."},
     {.name = "optional", .type = F_BOOL,
-     .doc = "optional of type F_BOOL."},
+     .doc = "Whether it may be missing."},
     {.name = "secretName", .type = F_STRING,
-     .doc = "secretName of type F_STRING."},
+     .doc = "Name of the secret."},
     {0},
 };
 static const struct shape shape_secret_volume_source = {
     .name = "SecretVolumeSource",
     .fields = fields_secret_volume_source,
-    .doc = "SecretVolumeSource of a pod.",
+    .doc = "Entries of a secret as files.",
 };
 
 static const struct field fields_storage_os_volume_source[] = {
     {.name = "fsType", .type = F_STRING,
-     .doc = "fsType of type F_STRING."},
+     .doc = "File system of the volume, such as ext4."},
     {.name = "readOnly", .type = F_BOOL,
-     .doc = "readOnly of type F_BOOL."},
+     .doc = "Mount the volume read-only."},
     {.name = "secretRef", .type = F_OBJECT, .of = &shape_local_object_reference, .is_atomic = true,
-     .doc = "secretRef of type LocalObjectReference."},
+     .doc = "Secret of the same namespace with the credentials."},
     {.name = "volumeName", .type = F_STRING,
-     .doc = "volumeName of type F_STRING."},
+     .doc = "Name of the volume."},
     {.name = "volumeNamespace", .type = F_STRING,
-     .doc = "volumeNamespace of type F_STRING."},
+     .doc = "Namespace of the volume in StorageOS."},
     {0},
 };
 static const struct shape shape_storage_os_volume_source = {
     .name = "StorageOSVolumeSource",
     .fields = fields_storage_os_volume_source,
-    .doc = "StorageOSVolumeSource of a pod.",
+    .doc = "A volume of StorageOS.",
 };
 
 static const struct field fields_vsphere_virtual_disk_volume_source[] = {
     {.name = "fsType", .type = F_STRING,
-     .doc = "fsType of type F_STRING."},
+     .doc = "File system of the volume, such as ext4."},
     {.name = "storagePolicyID", .type = F_STRING,
-     .doc = "storagePolicyID of type F_STRING."},
+     .doc = "ID of the storage policy."},
     {.name = "storagePolicyName", .type = F_STRING,
-     .doc = "storagePolicyName of type F_STRING."},
+     .doc = "Name of the storage policy."},
     {.name = "volumePath", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "volumePath of type F_STRING."},
+     .doc = "Path of the disk."},
     {0},
 };
 static const struct shape shape_vsphere_virtual_disk_volume_source = {
     .name = "VsphereVirtualDiskVolumeSource",
     .fields = fields_vsphere_virtual_disk_volume_source,
-    .doc = "VsphereVirtualDiskVolumeSource of a pod.",
+    .doc = "A disk of vSphere.",
 };
 
 static const struct field fields_volume[] = {
     {.name = "awsElasticBlockStore", .type = F_OBJECT, .of = &shape_aws_elastic_block_store_volume_source,
-     .doc = "awsElasticBlockStore of type AWSElasticBlockStoreVolumeSource."},
+     .doc = "A disk of Amazon EBS."},
     {.name = "azureDisk", .type = F_OBJECT, .of = &shape_azure_disk_volume_source,
-     .doc = "azureDisk of type AzureDiskVolumeSource."},
+     .doc = "A disk of Azure."},
     {.name = "azureFile", .type = F_OBJECT, .of = &shape_azure_file_volume_source,
-     .doc = "azureFile of type AzureFileVolumeSource."},
+     .doc = "A file share of Azure."},
     {.name = "cephfs", .type = F_OBJECT, .of = &shape_ceph_fs_volume_source,
-     .doc = "cephfs of type CephFSVolumeSource."},
+     .doc = "A directory of CephFS."},
     {.name = "cinder", .type = F_OBJECT, .of = &shape_cinder_volume_source,
-     .doc = "cinder of type CinderVolumeSource."},
+     .doc = "A disk of OpenStack Cinder."},
     {.name = "configMap", .type = F_OBJECT, .of = &shape_config_map_volume_source, .is_atomic = true,
-     .doc = "configMap of type ConfigMapVolumeSource."},
+     .doc = "Entries of a config map as files."},
     {.name = "csi", .type = F_OBJECT, .of = &shape_csi_volume_source,
-     .doc = "csi of type CSIVolumeSource."},
+     .doc = "A volume that a CSI driver makes for the life of the pod."},
     {.name = "downwardAPI", .type = F_OBJECT, .of = &shape_downward_api_volume_source,
-     .doc = "downwardAPI of type DownwardAPIVolumeSource."},
+     .doc = "Facts about the pod as files."},
     {.name = "emptyDir", .type = F_OBJECT, .of = &shape_empty_dir_volume_source,
-     .doc = "emptyDir of type EmptyDirVolumeSource."},
+     .doc = "An empty directory that lives as long as the pod."},
     {.name = "ephemeral", .type = F_OBJECT, .of = &shape_ephemeral_volume_source,
-     .doc = "ephemeral of type EphemeralVolumeSource."},
+     .doc = "A volume claim that is made for the pod and goes with it."},
     {.name = "fc", .type = F_OBJECT, .of = &shape_fc_volume_source,
-     .doc = "fc of type FCVolumeSource."},
+     .doc = "A Fibre Channel disk."},
     {.name = "flexVolume", .type = F_OBJECT, .of = &shape_flex_volume_source,
-     .doc = "flexVolume of type FlexVolumeSource."},
+     .doc = "A volume of a driver program installed on the nodes."},
     {.name = "flocker", .type = F_OBJECT, .of = &shape_flocker_volume_source,
-     .doc = "flocker of type FlockerVolumeSource."},
+     .doc = "A dataset of Flocker."},
     {.name = "gcePersistentDisk", .type = F_OBJECT, .of = &shape_gce_persistent_disk_volume_source,
-     .doc = "gcePersistentDisk of type GCEPersistentDiskVolumeSource."},
+     .doc = "A disk of Google Compute Engine."},
     {.name = "gitRepo", .type = F_OBJECT, .of = &shape_git_repo_volume_source,
-     .doc = "gitRepo of type GitRepoVolumeSource."},
+     .doc = "A Git repository cloned into an empty directory. Deprecated."},
     {.name = "glusterfs", .type = F_OBJECT, .of = &shape_glusterfs_volume_source,
-     .doc = "glusterfs of type GlusterfsVolumeSource."},
+     .doc = "A volume of GlusterFS."},
     {.name = "hostPath", .type = F_OBJECT, .of = &shape_host_path_volume_source,
-     .doc = "hostPath of type HostPathVolumeSource."},
+     .doc = "A file or directory of the node."},
     {.name = "image", .type = F_OBJECT, .of = &shape_image_volume_source,
-     .doc = "image of type ImageVolumeSource."},
+     .doc = "Files of a container image or artifact."},
     {.name = "iscsi", .type = F_OBJECT, .of = &shape_iscsi_volume_source,
-     .doc = "iscsi of type ISCSIVolumeSource."},
+     .doc = "A disk of an iSCSI target."},
     {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "name of type F_STRING."},
+     .doc = "Name, a DNS label, unique in the pod."},
     {.name = "nfs", .type = F_OBJECT, .of = &shape_nfs_volume_source,
-     .doc = "nfs of type NFSVolumeSource."},
+     .doc = "A directory of an NFS server."},
     {.name = "persistentVolumeClaim", .type = F_OBJECT, .of = &shape_persistent_volume_claim_volume_source,
-     .doc = "persistentVolumeClaim of type PersistentVolumeClaimVolumeSource."},
+     .doc = "The volume of a volume claim."},
     {.name = "photonPersistentDisk", .type = F_OBJECT, .of = &shape_photon_persistent_disk_volume_source,
-     .doc = "photonPersistentDisk of type PhotonPersistentDiskVolumeSource."},
+     .doc = "A disk of Photon Controller."},
     {.name = "portworxVolume", .type = F_OBJECT, .of = &shape_portworx_volume_source,
-     .doc = "portworxVolume of type PortworxVolumeSource."},
+     .doc = "A volume of Portworx."},
     {.name = "projected", .type = F_OBJECT, .of = &shape_projected_volume_source,
-     .doc = "projected of type ProjectedVolumeSource."},
+     .doc = "Several sources in one volume."},
     {.name = "quobyte", .type = F_OBJECT, .of = &shape_quobyte_volume_source,
-     .doc = "quobyte of type QuobyteVolumeSource."},
+     .doc = "A volume of Quobyte."},
     {.name = "rbd", .type = F_OBJECT, .of = &shape_rbd_volume_source,
-     .doc = "rbd of type RBDVolumeSource."},
+     .doc = "A block device of Ceph."},
     {.name = "scaleIO", .type = F_OBJECT, .of = &shape_scale_io_volume_source,
-     .doc = "scaleIO of type ScaleIOVolumeSource."},
+     .doc = "A volume of ScaleIO."},
     {.name = "secret", .type = F_OBJECT, .of = &shape_secret_volume_source,
-     .doc = "secret of type SecretVolumeSource."},
+     .doc = "Entries of a secret as files."},
     {.name = "storageos", .type = F_OBJECT, .of = &shape_storage_os_volume_source,
-     .doc = "storageos of type StorageOSVolumeSource."},
+     .doc = "A volume of StorageOS."},
     {.name = "vsphereVolume", .type = F_OBJECT, .of = &shape_vsphere_virtual_disk_volume_source,
-     .doc = "vsphereVolume of type VsphereVirtualDiskVolumeSource."},
+     .doc = "A disk of vSphere."},
     {0},
 };
 static const struct shape shape_volume = {
     .name = "Volume",
     .fields = fields_volume,
-    .doc = "Volume of a pod.",
+    .doc = "A volume of the pod: a name and one source.",
 };
 
 static const struct field fields_pod_spec[] = {
     {.name = "activeDeadlineSeconds", .type = F_INT64,
-     .doc = "activeDeadlineSeconds of type F_INT64."},
+     .doc = "Seconds after which the pod is ended and counts as failed."},
     {.name = "affinity", .type = F_OBJECT, .of = &shape_affinity,
-     .doc = "affinity of type Affinity."},
+     .doc = "Rules for choosing the node."},
     {.name = "automountServiceAccountToken", .type = F_BOOL,
-     .doc = "automountServiceAccountToken of type F_BOOL."},
+     .doc = "Whether the containers get a token of the service account."},
     {.name = "containers", .type = F_LIST, .item = F_OBJECT, .of = &shape_container, .flags = FIELD_REQUIRED, .list = LIST_MAP, .keys = (const char *const[]){"name", NULL},
-     .doc = "containers of type Container."},
+     .doc = "The containers; at least one."},
     {.name = "dnsConfig", .type = F_OBJECT, .of = &shape_pod_dns_config,
-     .doc = "dnsConfig of type PodDNSConfig."},
+     .doc = "DNS settings besides those of dnsPolicy."},
     {.name = "dnsPolicy", .type = F_STRING,
-     .doc = "dnsPolicy of type F_STRING."},
+     .doc = "ClusterFirst, ClusterFirstWithHostNet, Default or None."},
     {.name = "enableServiceLinks", .type = F_BOOL,
-     .doc = "enableServiceLinks of type F_BOOL."},
+     .doc = "Whether the containers get environment variables about the namespace's services."},
     {.name = "ephemeralContainers", .type = F_LIST, .item = F_OBJECT, .of = &shape_ephemeral_container, .list = LIST_MAP, .keys = (const char *const[]){"name", NULL},
-     .doc = "ephemeralContainers of type EphemeralContainer."},
+     .doc = "Containers added to the running pod for debugging; not for new pods."},
     {.name = "evictionResponders", .type = F_LIST, .item = F_OBJECT, .of = &shape_eviction_responder, .list = LIST_MAP, .keys = (const char *const[]){"name", NULL}, .items_atomic = true,
-     .doc = "evictionResponders of type EvictionResponder."},
+     .doc = "Who is asked before the pod is evicted."},
     {.name = "hostAliases", .type = F_LIST, .item = F_OBJECT, .of = &shape_host_alias, .list = LIST_MAP, .keys = (const char *const[]){"ip", NULL},
-     .doc = "hostAliases of type HostAlias."},
+     .doc = "Extra lines in /etc/hosts."},
     {.name = "hostIPC", .type = F_BOOL,
-     .doc = "hostIPC of type F_BOOL."},
+     .doc = "Share the node's IPC namespace."},
     {.name = "hostNetwork", .type = F_BOOL,
-     .doc = "hostNetwork of type F_BOOL."},
+     .doc = "Share the node's network."},
     {.name = "hostPID", .type = F_BOOL,
-     .doc = "hostPID of type F_BOOL."},
+     .doc = "Share the node's process namespace."},
     {.name = "hostUsers", .type = F_BOOL,
-     .doc = "hostUsers of type F_BOOL."},
+     .doc = "false gives the pod a user namespace of its own."},
     {.name = "hostname", .type = F_STRING,
-     .doc = "hostname of type F_STRING."},
+     .doc = "Host name inside the pod; its name when absent."},
     {.name = "hostnameOverride", .type = F_STRING,
-     .doc = "hostnameOverride of type F_STRING."},
+     .doc = "Host name inside the pod, taken as it is."},
     {.name = "imagePullSecrets", .type = F_LIST, .item = F_OBJECT, .of = &shape_local_object_reference, .list = LIST_MAP, .keys = (const char *const[]){"name", NULL}, .items_atomic = true,
-     .doc = "imagePullSecrets of type LocalObjectReference."},
+     .doc = "Secrets with credentials for the images."},
     {.name = "initContainers", .type = F_LIST, .item = F_OBJECT, .of = &shape_container, .list = LIST_MAP, .keys = (const char *const[]){"name", NULL},
-     .doc = "initContainers of type Container."},
+     .doc = "Containers that run one after the other before the rest."},
     {.name = "nodeName", .type = F_STRING,
-     .doc = "nodeName of type F_STRING."},
+     .doc = "Node to run on, past the scheduler."},
     {.name = "nodeSelector", .type = F_MAP, .item = F_STRING, .is_atomic = true,
-     .doc = "nodeSelector of type F_STRING."},
+     .doc = "Labels that the node must have."},
     {.name = "os", .type = F_OBJECT, .of = &shape_pod_os,
-     .doc = "os of type PodOS."},
+     .doc = "Operating system that the containers need."},
     {.name = "overhead", .type = F_MAP, .item = F_QUANTITY,
-     .doc = "overhead of type Quantity."},
+     .doc = "What the runtime class itself costs; filled in by the server."},
     {.name = "preemptionPolicy", .type = F_STRING,
-     .doc = "preemptionPolicy of type F_STRING."},
+     .doc = "PreemptLowerPriority or Never."},
     {.name = "priority", .type = F_INT32,
-     .doc = "priority of type F_INT32."},
+     .doc = "Priority as a number; filled in from priorityClassName."},
     {.name = "priorityClassName", .type = F_STRING,
-     .doc = "priorityClassName of type F_STRING."},
+     .doc = "Name of the priority class."},
     {.name = "readinessGates", .type = F_LIST, .item = F_OBJECT, .of = &shape_pod_readiness_gate, .list = LIST_ATOMIC,
-     .doc = "readinessGates of type PodReadinessGate."},
+     .doc = "Conditions that must be true before the pod is ready."},
     {.name = "resourceClaims", .type = F_LIST, .item = F_OBJECT, .of = &shape_pod_resource_claim, .list = LIST_MAP, .keys = (const char *const[]){"name", NULL},
-     .doc = "resourceClaims of type PodResourceClaim."},
+     .doc = "Claims of devices that containers can refer to."},
     {.name = "resources", .type = F_OBJECT, .of = &shape_resource_requirements,
-     .doc = "resources of type ResourceRequirements."},
+     .doc = "What all containers together need and may use."},
     {.name = "restartPolicy", .type = F_STRING,
-     .doc = "restartPolicy of type F_STRING."},
+     .doc = "When containers are started again: Always, OnFailure or Never."},
     {.name = "runtimeClassName", .type = F_STRING,
-     .doc = "runtimeClassName of type F_STRING."},
+     .doc = "Name of the runtime class, such as one with stronger isolation."},
     {.name = "schedulerName", .type = F_STRING,
-     .doc = "schedulerName of type F_STRING."},
+     .doc = "Scheduler to place the pod; the cluster's default when absent."},
     {.name = "schedulingGates", .type = F_LIST, .item = F_OBJECT, .of = &shape_pod_scheduling_gate, .list = LIST_MAP, .keys = (const char *const[]){"name", NULL},
-     .doc = "schedulingGates of type PodSchedulingGate."},
+     .doc = "Reasons to wait before the pod is placed."},
     {.name = "schedulingGroup", .type = F_OBJECT, .of = &shape_pod_scheduling_group,
-     .doc = "schedulingGroup of type PodSchedulingGroup."},
+     .doc = "Group of pods to be placed together."},
     {.name = "securityContext", .type = F_OBJECT, .of = &shape_pod_security_context,
-     .doc = "securityContext of type PodSecurityContext."},
+     .doc = "Privileges of all containers."},
     {.name = "serviceAccount", .type = F_STRING,
-     .doc = "serviceAccount of type F_STRING."},
+     .doc = "Older name of serviceAccountName."},
     {.name = "serviceAccountName", .type = F_STRING,
-     .doc = "serviceAccountName of type F_STRING."},
+     .doc = "Service account that the pod acts as."},
     {.name = "setHostnameAsFQDN", .type = F_BOOL,
-     .doc = "setHostnameAsFQDN of type F_BOOL."},
+     .doc = "Make the host name the fully qualified name."},
     {.name = "shareProcessNamespace", .type = F_BOOL,
-     .doc = "shareProcessNamespace of type F_BOOL."},
+     .doc = "Let the containers see each other's processes."},
     {.name = "subdomain", .type = F_STRING,
-     .doc = "subdomain of type F_STRING."},
+     .doc = "Part of the pod's DNS name between host name and namespace."},
     {.name = "terminationGracePeriodSeconds", .type = F_INT64,
-     .doc = "terminationGracePeriodSeconds of type F_INT64."},
+     .doc = "Seconds that the containers have to end after being told to; 30 when absent."},
     {.name = "tolerations", .type = F_LIST, .item = F_OBJECT, .of = &shape_toleration, .list = LIST_ATOMIC,
-     .doc = "tolerations of type Toleration."},
+     .doc = "Taints of nodes that the pod puts up with."},
     {.name = "topologySpreadConstraints", .type = F_LIST, .item = F_OBJECT, .of = &shape_topology_spread_constraint, .list = LIST_MAP, .keys = (const char *const[]){"topologyKey", "whenUnsatisfiable", NULL},
-     .doc = "topologySpreadConstraints of type TopologySpreadConstraint."},
+     .doc = "How pods are spread over nodes, zones and so on."},
     {.name = "volumes", .type = F_LIST, .item = F_OBJECT, .of = &shape_volume, .list = LIST_MAP, .keys = (const char *const[]){"name", NULL},
-     .doc = "volumes of type Volume."},
+     .doc = "Volumes that the containers can mount."},
     {0},
 };
 const struct shape shape_pod_spec = {
     .name = "PodSpec",
     .fields = fields_pod_spec,
-    .doc = "PodSpec of a pod.",
+    .doc = "What a pod runs, and how.",
 };

@@ -4,100 +4,100 @@
 
 static const struct field fields_typed_local_object_reference[] = {
     {.name = "apiGroup", .type = F_STRING,
-     .doc = "apiGroup of type F_STRING."},
+     .doc = "API group of the object; empty for the core group."},
     {.name = "kind", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "kind of type F_STRING."},
+     .doc = "Kind of the object."},
     {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "name of type F_STRING."},
+     .doc = "Name of the object."},
     {0},
 };
 static const struct shape shape_typed_local_object_reference = {
     .name = "TypedLocalObjectReference",
     .fields = fields_typed_local_object_reference,
-    .doc = "TypedLocalObjectReference of a pod.",
+    .doc = "An object of the same namespace.",
 };
 
 static const struct field fields_typed_object_reference[] = {
     {.name = "apiGroup", .type = F_STRING,
-     .doc = "apiGroup of type F_STRING."},
+     .doc = "API group of the object; empty for the core group."},
     {.name = "kind", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "kind of type F_STRING."},
+     .doc = "Kind of the object."},
     {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "name of type F_STRING."},
+     .doc = "Name of the object."},
     {.name = "namespace", .type = F_STRING,
-     .doc = "namespace of type F_STRING."},
+     .doc = "Namespace of the object; needs a ReferenceGrant there."},
     {0},
 };
 static const struct shape shape_typed_object_reference = {
     .name = "TypedObjectReference",
     .fields = fields_typed_object_reference,
-    .doc = "TypedObjectReference of a pod.",
+    .doc = "An object, perhaps of another namespace.",
 };
 
 static const struct field fields_volume_resource_requirements[] = {
     {.name = "limits", .type = F_MAP, .item = F_QUANTITY,
-     .doc = "limits of type Quantity."},
+     .doc = "The most that the volume may have."},
     {.name = "requests", .type = F_MAP, .item = F_QUANTITY,
-     .doc = "requests of type Quantity."},
+     .doc = "What the volume must have at least."},
     {0},
 };
 static const struct shape shape_volume_resource_requirements = {
     .name = "VolumeResourceRequirements",
     .fields = fields_volume_resource_requirements,
-    .doc = "VolumeResourceRequirements of a pod.",
+    .doc = "How much storage is needed.",
 };
 
 static const struct field fields_label_selector_requirement[] = {
     {.name = "key", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "key of type F_STRING."},
+     .doc = "Key of the label."},
     {.name = "operator", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "operator of type F_STRING."},
+     .doc = "In, NotIn, Exists or DoesNotExist."},
     {.name = "values", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
-     .doc = "values of type F_STRING."},
+     .doc = "Values for In and NotIn."},
     {0},
 };
 static const struct shape shape_label_selector_requirement = {
     .name = "LabelSelectorRequirement",
     .fields = fields_label_selector_requirement,
-    .doc = "LabelSelectorRequirement of a pod.",
+    .doc = "A requirement on one label.",
 };
 
 static const struct field fields_label_selector[] = {
     {.name = "matchExpressions", .type = F_LIST, .item = F_OBJECT, .of = &shape_label_selector_requirement, .list = LIST_ATOMIC,
-     .doc = "matchExpressions of type LabelSelectorRequirement."},
+     .doc = "Requirements on labels."},
     {.name = "matchLabels", .type = F_MAP, .item = F_STRING,
-     .doc = "matchLabels of type F_STRING."},
+     .doc = "Labels that must be there with these values."},
     {0},
 };
 static const struct shape shape_label_selector = {
     .name = "LabelSelector",
     .fields = fields_label_selector,
-    .doc = "LabelSelector of a pod.",
+    .doc = "Objects by their labels; all parts must fit, and an empty one fits all.",
 };
 
 static const struct field fields_pvc_spec[] = {
     {.name = "accessModes", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
-     .doc = "accessModes of type F_STRING."},
+     .doc = "How the volume may be mounted: ReadWriteOnce, ReadOnlyMany, ReadWriteMany, ReadWriteOncePod."},
     {.name = "dataSource", .type = F_OBJECT, .of = &shape_typed_local_object_reference, .is_atomic = true,
-     .doc = "dataSource of type TypedLocalObjectReference."},
+     .doc = "Snapshot or volume claim that the new volume starts as a copy of."},
     {.name = "dataSourceRef", .type = F_OBJECT, .of = &shape_typed_object_reference,
-     .doc = "dataSourceRef of type TypedObjectReference."},
+     .doc = "As dataSource, for any kind of object."},
     {.name = "resources", .type = F_OBJECT, .of = &shape_volume_resource_requirements,
-     .doc = "resources of type VolumeResourceRequirements."},
+     .doc = "How much storage is needed."},
     {.name = "selector", .type = F_OBJECT, .of = &shape_label_selector, .is_atomic = true,
-     .doc = "selector of type LabelSelector."},
+     .doc = "Existing volumes to choose from, by their labels."},
     {.name = "storageClassName", .type = F_STRING,
-     .doc = "storageClassName of type F_STRING."},
+     .doc = "Name of the storage class; the cluster's default when absent."},
     {.name = "volumeAttributesClassName", .type = F_STRING,
-     .doc = "volumeAttributesClassName of type F_STRING."},
+     .doc = "Name of the class of changeable attributes."},
     {.name = "volumeMode", .type = F_STRING,
-     .doc = "volumeMode of type F_STRING."},
+     .doc = "Filesystem or Block."},
     {.name = "volumeName", .type = F_STRING,
-     .doc = "volumeName of type F_STRING."},
+     .doc = "Name of the one volume to use."},
     {0},
 };
 const struct shape shape_pvc_spec = {
     .name = "PersistentVolumeClaimSpec",
     .fields = fields_pvc_spec,
-    .doc = "PersistentVolumeClaimSpec of a pod.",
+    .doc = "A request for storage.",
 };
