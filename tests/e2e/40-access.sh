@@ -38,7 +38,7 @@ like "a wrong name under the front proxy's authority is refused" '^(401|403) ' \
 certificate stranger /CN=admin self
 like "a self-signed certificate is 401" '^401 ' "$(direct "$list" --cert "$WORK/stranger.crt" --key "$WORK/stranger.key")"
 proxy=(--cert "$CLUSTER_PKI/front-proxy-client.crt" --key "$CLUSTER_PKI/front-proxy-client.key")
-like "the true front proxy is believed" '^200 .*SandboxList' "$(direct "$list" "${proxy[@]}" "${forged[@]}")"
+like "the true front proxy is believed" '^200 .*"kind":"SandboxList"' "$(direct "$list" "${proxy[@]}" "${forged[@]}")"
 like "and what it says decides" '^403 .*User \\"nobody\\" cannot list' "$(direct "$list" "${proxy[@]}" -H 'X-Remote-User: nobody')"
 like "the front proxy without a user is nobody" '^(401|403) ' "$(direct "$list" "${proxy[@]}")"
 like "a wrong bearer token is 401" '^401 ' "$(direct "$list" -H 'Authorization: Bearer wrong')"

@@ -116,7 +116,7 @@ value() { kubectl -n "$NS" get "$1" -o "jsonpath={$2}"; }
 request() {
     local method=$1 path=$2
     shift 2
-    curl -sS --max-time 60 --cacert "$CLUSTER_CA" --cert "$CLUSTER_PKI/admin.crt" --key "$CLUSTER_PKI/admin.key" \
+    curl -sS --max-time 60 -A e2e --cacert "$CLUSTER_CA" --cert "$CLUSTER_PKI/admin.crt" --key "$CLUSTER_PKI/admin.key" \
         -X "$method" -o "$WORK/body" -w '%{http_code}' "$CLUSTER_API$path" "$@" >"$WORK/code"
     cat "$WORK/body"
 }
@@ -126,7 +126,7 @@ direct() {
     local path=$1
     shift
     kubectl -n "$SYSTEM" get secret sandbox-apiserver-tls -o 'jsonpath={.data.ca\.crt}' | base64 -d >"$WORK/serving-ca.crt"
-    "$CLUSTER" run curl -sS --max-time 20 --cacert "$WORK/serving-ca.crt" -w '\n%{http_code}' \
+    "$CLUSTER" run curl -sS --max-time 20 -A e2e --cacert "$WORK/serving-ca.crt" -w '\n%{http_code}' \
         "https://sandbox-apiserver.$SYSTEM.svc:443$path" "$@" >"$WORK/direct" 2>&1
     echo "$(tail -n 1 "$WORK/direct") $(head -n -1 "$WORK/direct")"
 }

@@ -11,7 +11,7 @@ COREDNS_DIR=$CACHE/coredns-$(hash_of "$HERE/coredns/go.mod" "$HERE/coredns/go.su
 
 # build_folder FOLDER TITLE MODULE PROGRAM=PACKAGE...
 build_folder() {
-    local folder=$1 title=$2 module=$3 spec flags p=k8s.io/component-base/version rest
+    local folder=$1 title=$2 module=$3 spec flags p rest
     shift 3
     [ ! -d "$folder" ] || return 0
     command -v go >/dev/null ||
@@ -27,7 +27,10 @@ build_folder() {
         log=$folder.log
         : >"$log"
         rest=${KUBE_VERSION#v1.}
-        flags="-s -w -X $p.gitVersion=$KUBE_VERSION -X $p.gitMajor=1 -X $p.gitMinor=${rest%%.*} -X $p.gitTreeState=clean"
+        flags="-s -w"
+        for p in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
+            flags="$flags -X $p.gitVersion=$KUBE_VERSION -X $p.gitMajor=1 -X $p.gitMinor=${rest%%.*} -X $p.gitTreeState=clean"
+        done
         echo "building $title into $folder (once)"
         STEP=
         step "download modules" build_logged "$log" "$module" go mod download
