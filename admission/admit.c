@@ -141,7 +141,6 @@ static int step_validate(struct admission *a, struct err *err)
     metadata_validate(a, &causes);
     struct validate_opts opts = {.old = a->req->old, .only_status = !a->is_main};
     validate_tree(a->object, k->shape, &opts, &causes, NULL);
-    scale_validate(a, &causes);
     rules_validate(a, has_blocking(&causes), &causes);
     if (causes.n_causes == 0)
         return 0;

@@ -36,8 +36,7 @@ int step_owners(struct admission *a, struct err *err);
 int step_generation(struct admission *a, struct err *err);
 int step_finalizer_warnings(struct admission *a, struct err *err);
 
-/* validate_meta.c, scale.c, rules.c: causes */
+/* validate_meta.c, rules.c: causes */
 void metadata_validate(const struct admission *a, struct err *causes);
-void scale_validate(const struct admission *a, struct err *causes);
 /* The rules of the kind's table; or, when others failed, that they were not looked at. */
 void rules_validate(const struct admission *a, bool is_blocked, struct err *causes);

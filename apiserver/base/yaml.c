@@ -528,7 +528,7 @@ static void reader_fini(struct reader *r)
     pairs_fini(&r->duplicates);
 }
 
-/* The document, or null if there is none; a second one is refused. */
+/* The document, or null if there is none; a second one is refused unless it does not matter. */
 static bool read_only_document(struct reader *r)
 {
     bool more;
@@ -536,7 +536,7 @@ static bool read_only_document(struct reader *r)
         return false;
     if (!r->root)
         r->root = json_null();
-    if (!more)
+    if (!more || (r->flags & YAML_FIRST_DOCUMENT))
         return check_duplicates(r);
     cJSON *first = steal(&r->root);
     if (read_document(r, &more) && r->root && !cJSON_IsNull(r->root))

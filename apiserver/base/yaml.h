@@ -7,6 +7,8 @@
 
 #define YAML_DEPTH_MAX 1000 /* of a text that is not JSON: libyaml's time for a token grows with the depth */
 
+enum yaml_flags { YAML_FIRST_DOCUMENT = 1 << 8 }; /* further documents are not looked at; otherwise they are an error */
+
 /* Parse p[0..n) under the same limits as json_parse. opts as there (duplicates are reported as
  * `line 5: key "a" already set in map`). Errors: ERR_BAD_REQUEST "yaml: line 1: ...". */
 int yaml_parse(const char *p, size_t n, const struct json_opts *opts, cJSON **ret, struct err *err);

@@ -99,11 +99,27 @@ static void put_single_quoted(struct buf *out, const char *s)
     buf_putc(out, '\'');
 }
 
+/* 2026-01-02 and what may follow it: YAML 1.1 has a type of its own for times, so that the text is quoted. */
+static bool is_time(const char *s)
+{
+    static const size_t least[] = {4, 1, 1}, most[] = {4, 2, 2};
+    for (int part = 0; part < 3; part++) {
+        size_t digits = strspn(s, "0123456789");
+        if (digits < least[part] || digits > most[part])
+            return false;
+        s += digits;
+        if (part < 2 && *s++ != '-')
+            return false;
+    }
+    return !*s || strchr("Tt ", *s);
+}
+
 /* On one line, as keys must be. */
 static void put_flow_string(struct buf *out, const char *s)
 {
     struct looks l = look_at(s);
-    if (l.has_newline || l.has_tab || l.has_other || yaml_resolve(s, NULL) != YAML_KIND_STRING)
+    bool is_other = yaml_resolve(s, NULL) != YAML_KIND_STRING || is_time(s);
+    if (l.has_newline || l.has_tab || l.has_other || is_other)
         put_double_quoted(out, s);
     else if (may_be_plain(s))
         buf_puts(out, s);

@@ -41,16 +41,6 @@ static void print_excerpt(struct str body, struct buf *out)
         buf_puts(out, " ...");
 }
 
-static int unrecognized(const struct request *req, const struct kind *kind, struct err *err)
-{
-    SCOPED(buf_fini) struct buf excerpt = {0};
-    print_excerpt(buf_str(&req->body), &excerpt);
-    SCOPED_FREE char *why = xstrdup(err_text(err));
-    return err_set(err, ERR_BAD_REQUEST,
-                   "the object provided is unrecognized (must be of type %s): %s (%s)", kind->kind,
-                   why, buf_cstr(&excerpt));
-}
-
 /* "duplicate field" for each path; YAML's findings already are texts, which a strict answer lists
  * under one head. */
 static void add_findings(const struct pairs *duplicates, enum body_type type,
@@ -74,16 +64,24 @@ static void add_findings(const struct pairs *duplicates, enum body_type type,
         pairs_add(findings, buf_cstr(&text), "");
 }
 
-/* The JSON error has a head that YAML's does not have. */
+static bool is_number_error(const struct err *err)
+{
+    return str_has_prefix(err_text(err), "json: cannot unmarshal number");
+}
+
+/* The JSON error has a head that YAML's does not have, nor a number that is too large. */
 static int parse(struct str body, enum body_type type, struct pairs *duplicates, cJSON **ret,
                  struct err *err)
 {
-    struct json_opts opts = {.flags = JSON_REPLACE_BAD_UTF8 | JSON_KEEP_LAST_DUPLICATE,
+    struct json_opts opts = {.flags = JSON_REPLACE_BAD_UTF8 | JSON_KEEP_LAST_DUPLICATE |
+                                      YAML_FIRST_DOCUMENT,
                              .duplicates = duplicates};
     if (type == BODY_YAML)
         return yaml_parse(body.p, body.n, &opts, ret, err);
     int r = json_parse(body.p, body.n, &opts, ret, err);
-    return r == -ERR_BAD_REQUEST ? err_wrap(err, "couldn't get version/kind; json parse error") : r;
+    return r == -ERR_BAD_REQUEST && !is_number_error(err)
+               ? err_wrap(err, "couldn't get version/kind; json parse error")
+               : r;
 }
 
 /* Go decodes apiVersion and kind into a struct of two strings first. */
@@ -131,6 +129,19 @@ static int check_version(const cJSON *tree, const struct kind *kind, struct err 
     return err_set(err, ERR_BAD_REQUEST,
                    "the API version in the data (%s) does not match the expected API version (%s)",
                    given, expected);
+}
+
+static int unrecognized(const struct request *req, const struct kind *kind, struct err *err)
+{
+    SCOPED(buf_fini) struct buf excerpt = {0};
+    print_excerpt(buf_str(&req->body), &excerpt);
+    SCOPED_FREE char *why = xstrdup(err_text(err));
+    if (is_number_error(err))
+        return err_set(err, ERR_BAD_REQUEST, "%s in version \"%s\" cannot be handled as a %s: %s",
+                       kind->kind, kind->version, kind->kind, why);
+    return err_set(err, ERR_BAD_REQUEST,
+                   "the object provided is unrecognized (must be of type %s): %s (%s)", kind->kind,
+                   why, buf_cstr(&excerpt));
 }
 
 int body_decode_object(const struct request *req, const struct kind *kind,

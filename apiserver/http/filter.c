@@ -281,6 +281,9 @@ static int serve_resource(struct pipeline *p, struct request *req, struct respon
     }
     if (!has_subresource(r->kind, r->subresource))
         return no_subresource(req, err);
+    if (is_verb(req, "watch") && strcmp(req->method, "GET") != 0 &&
+        strcmp(req->method, "HEAD") != 0)
+        return no_verb(req, err);
     handler_fn *fn = find_verb(req);
     return fn ? fn(p, req, resp, err) : no_verb(req, err);
 }

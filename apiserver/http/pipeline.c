@@ -82,7 +82,9 @@ static void compress_body(const struct request *req, struct response *resp)
 /* What every answer has, and HEAD has not. */
 static void finish(struct request *req, struct response *resp)
 {
-    if (!pairs_get_ci(&resp->headers, "Cache-Control"))
+    bool is_routed =
+        req->route.verb != NULL; /* a broken URL is refused as Go's HTTP server does, barely */
+    if (is_routed && !pairs_get_ci(&resp->headers, "Cache-Control"))
         respond_header(resp, "Cache-Control", "no-cache, private");
     status_warn(&req->warnings, resp);
     if (strcmp(req->method, "HEAD") == 0 && resp->stream) {

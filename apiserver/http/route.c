@@ -154,7 +154,7 @@ static void read_resource(struct request *req, struct segments s)
     r->verb = verb_of_method(req->method);
     if (s.n > 1 && is_proxy)
         r->verb = "proxy";
-    if (s.n > 1 && is_watch && strcmp(r->verb, "get") == 0)
+    if (s.n > 1 && is_watch)
         r->verb = "watch";
     if (s.n > 1 && (is_watch || is_proxy))
         s = rest_of(s, 1);

@@ -21,6 +21,9 @@ int verb_list(struct pipeline *p, struct request *req, struct response *resp, st
     list.selector = selector;
     list.limit = options.limit;
     list.continue_token = options.continue_token;
+    if (list.continue_token && *list.continue_token && options.resource_version &&
+        *options.resource_version)
+        list.limit = 0; /* the rest at once: "0" is the only version that may come with a token */
     int result = registry_list(p->config.registry, &list, &found, err);
     selector_free(selector);
     if (result < 0)

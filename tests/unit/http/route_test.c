@@ -48,7 +48,7 @@ static const struct row rows[] = {
     {"GET", A "/namespaces/n/sandboxes/a?watch=1", "get|n|sandboxes|a||yes"},
     {"GET", A "/watch/sandboxes", "watch||sandboxes|||yes"},
     {"GET", A "/watch/namespaces/n/sandboxes/a", "watch|n|sandboxes|a||yes"},
-    {"POST", A "/watch/namespaces/n/sandboxes", "create|n|sandboxes|||yes"},
+    {"POST", A "/watch/namespaces/n/sandboxes", "watch|n|sandboxes|||yes"},
     {"GET", A "/proxy/namespaces/n/sandboxes/a/b", "proxy|n|sandboxes|a||yes"},
     /* the name that a field selector demands */
     {"GET", A "/namespaces/n/sandboxes?fieldSelector=metadata.name%3Da", "list|n|sandboxes|a||yes"},
