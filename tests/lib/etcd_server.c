@@ -95,7 +95,7 @@ static bool is_healthy(const struct etcd_server *s)
     static const char ask[] = "GET /health HTTP/1.0\r\n\r\n";
     char answer[1024];
     size_t len = 0;
-    struct sockaddr_in a = address(port_of(s->endpoint));
+    struct sockaddr_in a = address(port_of(s->health_url));
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct timeval limit = {.tv_sec = 2};
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
@@ -129,23 +129,21 @@ static pid_t spawn(const struct etcd_server *s)
     SCOPED_FREE char *data = xasprintf("%s/data", s->dir);
     SCOPED_FREE char *log = xasprintf("%s/log", s->dir);
     SCOPED_FREE char *cluster = xasprintf("default=%s", s->peer_url);
-    const char *const args[] = {s->program,
-                                "--data-dir",
-                                data,
-                                "--listen-client-urls",
-                                s->endpoint,
-                                "--advertise-client-urls",
-                                s->endpoint,
-                                "--listen-peer-urls",
-                                s->peer_url,
-                                "--initial-advertise-peer-urls",
-                                s->peer_url,
-                                "--initial-cluster",
-                                cluster,
-                                "--unsafe-no-fsync",
-                                "--logger=zap",
-                                "--log-level=error",
-                                NULL};
+    const char *args[40] = {
+        s->program,     "--data-dir",
+        data,           "--listen-client-urls",
+        s->endpoint,    "--advertise-client-urls",
+        s->endpoint,    "--listen-peer-urls",
+        s->peer_url,    "--initial-advertise-peer-urls",
+        s->peer_url,    "--initial-cluster",
+        cluster,        "--listen-metrics-urls", /* has /health too, without TLS */
+        s->health_url,  "--unsafe-no-fsync",
+        "--logger=zap", "--log-level=error"};
+    size_t n = 0;
+    while (args[n] != NULL)
+        n++;
+    for (size_t i = 0; i < ARRAY_LEN(s->args) && s->args[i] != NULL; i++)
+        args[n++] = s->args[i];
     pid_t parent = getpid();
     fflush(NULL);
     pid_t pid = fork();
@@ -182,7 +180,10 @@ bool etcd_server_start(struct etcd_server *s, const char *program)
     for (int i = 0; i < 5; i++) {
         free(s->endpoint);
         free(s->peer_url);
-        s->endpoint = xasprintf("http://127.0.0.1:%d", free_port());
+        free(s->health_url);
+        s->endpoint =
+            xasprintf("%s://127.0.0.1:%d", s->scheme == NULL ? "http" : s->scheme, free_port());
+        s->health_url = xasprintf("http://127.0.0.1:%d", free_port());
         s->peer_url = xasprintf("http://127.0.0.1:%d", free_port());
         if (etcd_server_restart(s))
             return true;
@@ -220,5 +221,6 @@ void etcd_server_stop(struct etcd_server *s)
     free(s->dir);
     free(s->endpoint);
     free(s->peer_url);
+    free(s->health_url);
     *s = (struct etcd_server){0};
 }

@@ -14,8 +14,10 @@ char *etcd_server_newest(void);
 
 struct etcd_server {                /* starts as {0} */
     char *program, *dir, *endpoint; /* http://127.0.0.1:port */
-    char *peer_url;
-    pid_t pid; /* 0 = not running */
+    char *peer_url, *health_url;
+    const char *scheme;  /* NULL = http; https needs args that name the certificates */
+    const char *args[8]; /* further arguments, borrowed; set before the start */
+    pid_t pid;           /* 0 = not running */
 };
 /* Chooses ports, makes the folder, starts and waits until it is healthy. False when that fails. */
 bool etcd_server_start(struct etcd_server *s, const char *program);
