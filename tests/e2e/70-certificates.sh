@@ -1,0 +1,40 @@
+#!/bin/bash
+# Renewing the certificates: new ones are served, and nobody notices a gap.
+# shellcheck source=tests/e2e/lib.sh
+. "$(dirname "$0")/lib.sh"
+namespace "$NS"
+create box >/dev/null
+[ -n "$CLUSTER_NETNS" ] || { skip "renewal of certificates" "the cluster has no network of its own" && exit 0; }
+
+# served: the serial number of the certificate on the server's port.
+served() {
+    "$CLUSTER" run openssl s_client -connect "sandbox-apiserver.$SYSTEM.svc:443" </dev/null 2>/dev/null | openssl x509 -noout -serial
+}
+
+# ask_on: reads and writes until told to end; what fails is written down.
+ask_on() {
+    local n=0
+    while [ ! -e "$WORK/enough" ]; do
+        n=$((n + 1))
+        kubectl -n "$NS" get sandbox box -o name >/dev/null 2>>"$WORK/failures" || echo "get $n failed" >>"$WORK/failures"
+        kubectl -n "$NS" annotate sandbox box "n=$n" --overwrite >/dev/null 2>>"$WORK/failures" || echo "annotate $n failed" >>"$WORK/failures"
+        echo $n >"$WORK/asked"
+    done
+}
+
+old=$(served)
+like "the server shows a certificate" '^serial=[0-9A-F]+' "$old"
+: >"$WORK/failures"
+ask_on &
+asker=$!
+t "hack/install --renew" "$ROOT/hack/install" --dev --renew
+new=$(served)
+like "a certificate is shown again" '^serial=[0-9A-F]+' "$new"
+if [ "$new" != "$old" ]; then ok "it is a new one"; else not_ok "it is a new one" "$new"; fi
+sleep 5
+touch "$WORK/enough"
+wait $asker
+is "no request failed meanwhile (of $(($(cat "$WORK/asked") * 2)))" "" "$(cat "$WORK/failures")"
+for service in "${APISERVICES[@]}"; do
+    t "$service is Available" kubectl wait --for=condition=Available "apiservice/$service" --timeout 60s
+done
