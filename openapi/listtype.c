@@ -25,23 +25,32 @@ void listtype_key_print(const cJSON *item, const struct field *list, struct buf 
     buf_putc(out, '}');
 }
 
-/* Reports items of a map list that are no objects; whether there were any. */
-static bool find_misfits(const cJSON *list,
-                         void (*found)(void *ctx, size_t index, const cJSON *item, const char *key),
-                         void *ctx)
+bool listtype_has_keys(const cJSON *item, const struct field *list)
 {
-    bool any = false;
+    for (const char *const *key = list->keys; *key; key++) {
+        const cJSON *value = cJSON_IsObject(item) ? json_get(item, *key) : NULL;
+        if (!cJSON_IsString(value) && !cJSON_IsNumber(value) && !cJSON_IsBool(value))
+            return false;
+    }
+    return true;
+}
+
+/* Reports the first item of a map list that is no object; whether there was one. */
+static bool find_misfit(const cJSON *list,
+                        void (*found)(void *ctx, size_t index, const cJSON *item, const char *key),
+                        void *ctx)
+{
     size_t i = 0;
     const cJSON *item;
     cJSON_ArrayForEach(item, list)
     {
         if (!cJSON_IsObject(item) && !cJSON_IsNull(item)) {
             found(ctx, i, item, NULL);
-            any = true;
+            return true;
         }
         i++;
     }
-    return any;
+    return false;
 }
 
 void listtype_find_duplicates(const cJSON *list, const struct field *f,
@@ -52,7 +61,7 @@ void listtype_find_duplicates(const cJSON *list, const struct field *f,
     static char seen_once, reported; /* only their addresses count */
     if ((f->list != LIST_MAP && f->list != LIST_SET) || !list->child)
         return;
-    if (f->list == LIST_MAP && find_misfits(list, found, ctx))
+    if (f->list == LIST_MAP && find_misfit(list, found, ctx))
         return;
     if (!list->child->next)
         return;

@@ -256,6 +256,81 @@ static void check_enum(struct check *c, const cJSON *value, const struct field *
     report_plain(c, path, "FieldValueNotSupported", buf_cstr(&text));
 }
 
+/* ---- what did not change
+ * --------------------------------------------------------------------------------------------- */
+
+/* The items of a stored map list by their keys; of equal ones the first. NULL for other lists:
+ * their items have no counterpart. */
+static struct map *index_old_items(const cJSON *old, const struct field *f)
+{
+    if (!cJSON_IsArray(old) || f->list != LIST_MAP)
+        return NULL;
+    struct map *index = map_new();
+    SCOPED(buf_fini) struct buf key = {0};
+    for (cJSON *item = old->child; item; item = item->next) {
+        if (!listtype_has_keys(item, f))
+            continue;
+        buf_clear(&key);
+        listtype_key_print(item, f, &key);
+        if (!map_get(index, buf_cstr(&key)))
+            (void)map_put(index, buf_cstr(&key), item);
+    }
+    return index;
+}
+
+static const cJSON *find_old_item(const struct map *index, const cJSON *item, const struct field *f)
+{
+    if (!index || !listtype_has_keys(item, f))
+        return NULL;
+    SCOPED(buf_fini) struct buf key = {0};
+    listtype_key_print(item, f, &key);
+    return map_get(index, buf_cstr(&key));
+}
+
+static bool is_unchanged(const cJSON *value, const cJSON *old, const struct field *f);
+
+static bool items_unchanged(const cJSON *list, const cJSON *old, const struct field *f)
+{
+    struct map *index = index_old_items(old, f);
+    struct field item_field = walk_item_field(f);
+    const cJSON *item = list->child, *old_item = old->child;
+    bool same = json_len(list) == json_len(old);
+    for (; same && item; item = item->next, old_item = old_item->next) {
+        const cJSON *counterpart = find_old_item(index, item, f);
+        same = index ? counterpart && is_unchanged(item, counterpart, &item_field)
+                     : json_equal(item, old_item);
+    }
+    map_free(index);
+    return same;
+}
+
+static bool members_unchanged(const cJSON *object, const cJSON *old, const struct field *f)
+{
+    if (json_len(object) != json_len(old))
+        return false;
+    struct field item = walk_item_field(f);
+    const cJSON *member;
+    cJSON_ArrayForEach(member, object)
+    {
+        const struct field *row = f->type == F_MAP ? &item : shape_field(f->of, member->string);
+        const cJSON *counterpart = json_get(old, member->string);
+        if (!row || !counterpart || !is_unchanged(member, counterpart, row))
+            return false;
+    }
+    return true;
+}
+
+/* Equal as far as the parts have counterparts: items of a map list by their keys, whatever their
+ * order, and one without keys never; items of other lists by their place. */
+static bool is_unchanged(const cJSON *value, const cJSON *old, const struct field *f)
+{
+    if (cJSON_IsArray(value) && cJSON_IsArray(old) && f->type == F_LIST)
+        return items_unchanged(value, old, f);
+    if (cJSON_IsObject(value) && cJSON_IsObject(old) && (f->type == F_OBJECT || f->type == F_MAP))
+        return members_unchanged(value, old, f);
+    return json_equal(value, old);
+}
+
 /* ---- objects and lists
  * ---------------------------------------------------------------------------------------------- */
 
@@ -340,37 +415,16 @@ static void check_length(struct check *c, const cJSON *list, const struct field 
     }
 }
 
-/* The items of a stored map list by their keys; of equal ones the first. NULL for other lists:
- * their items have no counterpart. */
-static struct map *index_old_items(const cJSON *old, const struct field *f)
-{
-    if (!cJSON_IsArray(old) || f->list != LIST_MAP)
-        return NULL;
-    struct map *index = map_new();
-    SCOPED(buf_fini) struct buf key = {0};
-    for (cJSON *item = old->child; item; item = item->next) {
-        buf_clear(&key);
-        listtype_key_print(item, f, &key);
-        if (!map_get(index, buf_cstr(&key)))
-            (void)map_put(index, buf_cstr(&key), item);
-    }
-    return index;
-}
-
 static void check_items(struct check *c, const cJSON *list, const struct field *f,
                         const struct walk_path *path, const cJSON *old)
 {
     struct map *index = index_old_items(old, f);
-    SCOPED(buf_fini) struct buf key = {0};
     struct field item_field = walk_item_field(f);
     struct walk_path here = {.up = path};
     const cJSON *item;
     cJSON_ArrayForEach(item, list)
     {
-        buf_clear(&key);
-        if (index)
-            listtype_key_print(item, f, &key);
-        check_value(c, item, &item_field, &here, index ? map_get(index, buf_cstr(&key)) : NULL);
+        check_value(c, item, &item_field, &here, find_old_item(index, item, f));
         here.index++;
     }
     map_free(index);
@@ -434,11 +488,11 @@ static void check_typed(struct check *c, const cJSON *value, const struct field 
     }
 }
 
-/* old is the stored value that value came from, or NULL; what equals it is not checked. */
+/* old is the stored value that value came from, or NULL; what did not change is not checked. */
 static void check_value(struct check *c, const cJSON *value, const struct field *f,
                         const struct walk_path *path, const cJSON *old)
 {
-    if (f->type == F_ANY || f->type == F_META || (old && json_equal(value, old)))
+    if (f->type == F_ANY || f->type == F_META || (old && is_unchanged(value, old, f)))
         return;
     switch (f->type) {
     case F_INT32:
