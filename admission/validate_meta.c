@@ -93,17 +93,20 @@ static void check_owner(const cJSON *owner, size_t i, struct err *causes)
     }
 }
 
+/* The references are shown as a Go struct prints: their members in its order, not sorted. */
 static void refuse_controllers(const cJSON *owners, const cJSON *first, const cJSON *other, struct err *causes)
 {
-    SCOPED(json_free_p) cJSON *shown = json_array();
+    SCOPED(json_free_p) cJSON *list = json_array();
+    SCOPED(buf_fini) struct buf shown = {0};
     const cJSON *o;
     cJSON_ArrayForEach(o, owners)
-        json_push(shown, owner_as_go(o));
-    SCOPED_FREE char *text = xasprintf(
-        "Only one reference can have Controller set to true. Found \"true\" in references for %s/%s and %s/%s",
-        json_str_or(first, "kind", ""), json_str_or(first, "name", ""), json_str_or(other, "kind", ""),
-        json_str_or(other, "name", ""));
-    refuse(causes, "metadata.ownerReferences", shown, text);
+        json_push(list, owner_as_go(o));
+    json_print(list, &shown);
+    err_cause(causes, "FieldValueInvalid", "metadata.ownerReferences",
+              "Invalid value: %s: Only one reference can have Controller set to true. Found \"true\" in references for "
+              "%s/%s and %s/%s",
+              buf_cstr(&shown), json_str_or(first, "kind", ""), json_str_or(first, "name", ""),
+              json_str_or(other, "kind", ""), json_str_or(other, "name", ""));
 }
 
 #define CONTROLLERS_SAID_MAX 3 /* each such text shows the whole list */
