@@ -36,7 +36,10 @@ struct auth_config {
     /* Static settings; NULL = read from (and follow) kube-system/extension-apiserver-authentication. */
     const char *client_ca_file, *requestheader_ca_file;
     const char *const *requestheader_allowed_names; /* NULL-terminated */
-    const char *const *username_headers, *group_headers, *extra_prefixes, *uid_headers;
+    const char *const *username_headers;
+    const char *const *group_headers;
+    const char *const *extra_prefixes;
+    const char *const *uid_headers;
 };
 /* Errors: unreadable files. */
 int auth_new(const struct auth_config *config, struct auth **ret, struct err *err);
@@ -44,8 +47,8 @@ void auth_start(struct auth *a); /* begins to follow the ConfigMap */
 void auth_free(struct auth *a);
 bool auth_is_ready(const struct auth *a); /* CAs are known */
 
-/* ERR_UNAUTHORIZED with the text Unauthorized; ERR_UNAVAILABLE only when a review could not be had. Without credentials ret is
- * system:anonymous. */
+/* ERR_UNAUTHORIZED with the text Unauthorized; ERR_UNAVAILABLE only when a review could not be had, or a certificate came before the
+ * authorities are known; ERR_FORBIDDEN for Impersonate-* headers. Without credentials ret is system:anonymous. */
 int auth_identify(struct auth *a, const struct credentials *creds, struct user *ret, struct err *err);
 
 struct access { /* borrowed strings, NULL or "" = absent */

@@ -43,6 +43,10 @@ void certs_init(void)
         fail("no temporary directory");
     owner = getpid();
     atexit(remove_dir);
+    /* The machine's own configuration is of no interest, and one more name is known: Kubernetes'
+     * attribute for a user's uid. */
+    certs_write("openssl.cnf", "oid_section = oids\n[oids]\nuserUid = 1.3.6.1.4.1.57683.2\n[req]\n"
+                               "distinguished_name = dn\n[dn]\n");
 }
 
 const char *certs_path(const char *name)
@@ -114,9 +118,9 @@ void certs_make(const char *name, const char *issuer, const char *subject, const
                *crt = path_of(name, ".crt");
     SCOPED_FREE char *ext_name = xasprintf("%s.ext", name);
     certs_write(ext_name, ext ? ext : "basicConstraints=CA:FALSE\n");
-    run_text((const char *[]){"openssl", "req", "-new", "-newkey", "ec", "-pkeyopt",
-                              "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-out", csr,
-                              "-subj", subject, NULL});
+    run_text((const char *[]){"openssl", "req", "-config", certs_path("openssl.cnf"), "-new",
+                              "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                              "-keyout", key, "-out", csr, "-subj", subject, NULL});
     const char *sign[ARGS_MAX] = {"openssl",
                                   "x509",
                                   "-req",

@@ -1,0 +1,444 @@
+/* Who is asking: the authenticators in their order, the groups that everybody gets, and which
+ * headers nobody behind this may see. */
+#include "apiserver/auth/auth.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+#include "apiserver/auth/authorize.h"
+#include "apiserver/auth/cert.h"
+#include "apiserver/auth/config.h"
+#include "apiserver/auth/token.h"
+#include "apiserver/base/buf.h"
+#include "apiserver/base/log.h"
+#include "apiserver/base/mem.h"
+
+#define REMOTE_PREFIX "X-Remote-"
+#define SOCKET_PROTOCOL "Sec-WebSocket-Protocol"
+#define SOCKET_TOKEN_PREFIX "base64url.bearer.authorization.k8s.io."
+
+struct auth {
+    const struct clock *clock;
+    struct config *config;
+    struct tokens *tokens;
+    struct authorizer *authorizer;
+};
+
+/* One request's way through the authenticators. */
+struct attempt {
+    struct auth *auth;
+    const struct settings *settings;
+    const struct credentials *creds;
+};
+
+/* ---- parts of a user ---- */
+
+static void add_group(struct user *u, const char *group)
+{
+    size_t n = 0;
+    while (u->groups && u->groups[n])
+        n++;
+    u->groups = xreallocarray(u->groups, n + 2, sizeof(char *));
+    u->groups[n] = xstrdup(group);
+    u->groups[n + 1] = NULL;
+}
+
+static bool contains(char *const *list, const char *s)
+{
+    for (; *list; list++)
+        if (strcmp(*list, s) == 0)
+            return true;
+    return false;
+}
+
+/* The first value of the first of these headers that has one; NULL when none has. Source:
+ * headerrequest's headerValue. */
+static const char *first_value(const struct pairs *headers, char *const *names)
+{
+    for (; *names; names++) {
+        const char *value = pairs_get_ci(headers, *names);
+        if (value && *value)
+            return value;
+    }
+    return NULL;
+}
+
+/* ---- the front proxy ---- */
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return -1;
+}
+
+/* Lower-cases and percent-decodes; with a bad escape, or one that would end the string, it stays as
+ * it was written. */
+static char *extra_key(const char *raw)
+{
+    char *lower = xstrdup(raw);
+    for (char *s = lower; *s; s++)
+        *s = (char)tolower((unsigned char)*s);
+    char *decoded = xstrdup(lower), *out = decoded;
+    for (const char *s = lower; *s; s++) {
+        int high = *s == '%' ? hex_digit(s[1]) : 0,
+            low = *s == '%' && high >= 0 ? hex_digit(s[2]) : 0;
+        if (high < 0 || low < 0 || (*s == '%' && high == 0 && low == 0)) {
+            free(decoded);
+            return lower;
+        }
+        *out++ = *s == '%' ? (char)(high * 16 + low) : *s;
+        s += *s == '%' ? 2 : 0;
+    }
+    *out = '\0';
+    free(lower);
+    return decoded;
+}
+
+static void take_extra(const struct pairs *headers, const char *prefix, struct user *u)
+{
+    size_t n = strlen(prefix);
+    for (size_t i = 0; i < headers->n; i++) {
+        const struct pair *h = &headers->v[i];
+        if (n == 0 || strncasecmp(h->name, prefix, n) != 0)
+            continue;
+        SCOPED_FREE char *key = extra_key(h->name + n);
+        pairs_add(&u->extra, key, h->value);
+    }
+}
+
+static void take_remote_groups(const struct pairs *headers, char *const *names, struct user *u)
+{
+    for (; *names; names++)
+        for (size_t i = 0; i < headers->n; i++)
+            if (strcasecmp(headers->v[i].name, *names) == 0 && *headers->v[i].value)
+                add_group(u, headers->v[i].value);
+}
+
+/* What a verified proxy says. False when it names nobody. */
+static bool take_remote_user(const struct settings *s, const struct pairs *headers, struct user *u)
+{
+    const char *name = first_value(headers, s->username_headers),
+               *uid = first_value(headers, s->uid_headers);
+    if (!name)
+        return false;
+    u->name = xstrdup(name);
+    u->uid = xstrdup(uid ? uid : "");
+    take_remote_groups(headers, s->group_headers, u);
+    for (char **prefix = s->extra_prefixes; *prefix; prefix++)
+        take_extra(headers, *prefix, u);
+    return true;
+}
+
+/* Authenticators return 1 = known (ret filled), 0 = no opinion, or an error. */
+static int by_front_proxy(struct attempt *a, struct user *ret, struct err *err)
+{
+    const struct settings *s = a->settings;
+    SCOPED(subject_fini) struct subject subject = {0};
+    if (a->creds->n_chain == 0 || !s->requestheader_ca)
+        return 0;
+    int r = cert_verify(s->requestheader_ca, a->creds->chain, a->creds->n_chain,
+                        clock_unix_s(a->auth->clock), &subject, err);
+    if (r < 0)
+        return r;
+    if (s->allowed_names[0] && !contains(s->allowed_names, subject.common_name))
+        return err_set(err, ERR_UNAUTHORIZED, "front proxy's name is not an allowed one");
+    return take_remote_user(s, a->creds->headers, ret);
+}
+
+/* ---- client certificates ---- */
+
+static int by_certificate(struct attempt *a, struct user *ret, struct err *err)
+{
+    SCOPED(subject_fini) struct subject subject = {0};
+    if (a->creds->n_chain == 0)
+        return 0;
+    if (!a->settings->client_ca)
+        return err_set(err, ERR_UNAUTHORIZED, "no authority for client certificates");
+    int r = cert_verify(a->settings->client_ca, a->creds->chain, a->creds->n_chain,
+                        clock_unix_s(a->auth->clock), &subject, err);
+    if (r < 0 || !*subject.common_name)
+        return r;
+    ret->name = steal(&subject.common_name);
+    ret->uid = steal(&subject.uid);
+    ret->groups = steal(&subject.organizations);
+    return 1;
+}
+
+/* ---- tokens ---- */
+
+static int identify_token(struct attempt *a, const char *token, struct user *ret, struct err *err)
+{
+    int r = tokens_identify(a->auth->tokens, token, ret, err);
+    return r < 0 ? r : 1;
+}
+
+/* The second part of "Bearer token". Source: bearertoken's AuthenticateRequest. */
+static int by_bearer(struct attempt *a, struct user *ret, struct err *err)
+{
+    const char *header = pairs_get_ci(a->creds->headers, "Authorization");
+    if (!header)
+        return 0;
+    header += strspn(header, " \t");
+    if (strncasecmp(header, "bearer ", 7) != 0)
+        return 0;
+    SCOPED_FREE char *token = xstrndup(header + 7, strcspn(header + 7, " "));
+    return *token ? identify_token(a, token, ret, err) : 0;
+}
+
+/* base64url without padding. NULL when it is none, or no text. */
+static char *decode_socket_token(const char *s, size_t n)
+{
+    SCOPED(buf_fini) struct buf standard = {0}, token = {0};
+    for (size_t i = 0; i < n; i++) {
+        if (s[i] == '+' || s[i] == '/' || s[i] == '=')
+            return NULL;
+        buf_putc(&standard, (char)(s[i] == '-' ? '+' : s[i] == '_' ? '/' : s[i]));
+    }
+    while (standard.len % 4)
+        buf_putc(&standard, '=');
+    if (!buf_unbase64(&token, buf_cstr(&standard), standard.len) ||
+        memchr(buf_cstr(&token), 0, token.len))
+        return NULL;
+    return buf_take(&token, NULL);
+}
+
+/* The protocols a WebSocket client offers: the token among them (owned, NULL when there is none)
+ * and the others. */
+struct protocols {
+    char *token;
+    struct buf others;
+};
+
+static void protocols_fini(struct protocols *p)
+{
+    free(p->token);
+    buf_fini(&p->others);
+}
+
+static int take_protocol(struct protocols *p, const char *name, size_t n, struct err *err)
+{
+    size_t prefix = strlen(SOCKET_TOKEN_PREFIX);
+    if (n < prefix || strncmp(name, SOCKET_TOKEN_PREFIX, prefix) != 0) {
+        buf_printf(&p->others, "%s%.*s", p->others.len ? ", " : "", (int)n, name);
+        return 0;
+    }
+    if (p->token)
+        return err_set(err, ERR_UNAUTHORIZED, "more than one token among the WebSocket protocols");
+    p->token = decode_socket_token(name + prefix, n - prefix);
+    return p->token ? 0
+                    : err_set(err, ERR_UNAUTHORIZED,
+                              "token among the WebSocket protocols is not readable");
+}
+
+static int read_protocols(const struct pairs *headers, struct protocols *ret, struct err *err)
+{
+    for (size_t i = 0; i < headers->n; i++) {
+        if (strcasecmp(headers->v[i].name, SOCKET_PROTOCOL) != 0)
+            continue;
+        const char *s = headers->v[i].value;
+        for (s += strspn(s, ", \t"); *s; s += strspn(s, ", \t")) {
+            size_t n = strcspn(s, ", \t");
+            if (take_protocol(ret, s, n, err) < 0)
+                return -ERR_UNAUTHORIZED;
+            s += n;
+        }
+    }
+    return 0;
+}
+
+static bool is_socket_request(const struct pairs *headers)
+{
+    const char *upgrade = pairs_get_ci(headers, "Upgrade"),
+               *connection = pairs_get_ci(headers, "Connection");
+    return upgrade && connection && strcasestr(upgrade, "websocket") &&
+           strcasestr(connection, "upgrade");
+}
+
+/* A browser's WebSocket can send a token in no other way. Source: websocket.ProtocolAuthenticator.
+ */
+static int by_socket_token(struct attempt *a, struct user *ret, struct err *err)
+{
+    struct pairs *headers = a->creds->headers;
+    SCOPED(protocols_fini) struct protocols p = {0};
+    if (!is_socket_request(headers))
+        return 0;
+    int r = read_protocols(headers, &p, err);
+    if (r < 0 || !p.token || !*p.token)
+        return r;
+    r = identify_token(a, p.token, ret, err);
+    if (r == 1 && p.others.len == 0)
+        return err_set(err, ERR_UNAUTHORIZED, "no WebSocket protocol besides the token");
+    if (r == 1) {
+        pairs_remove_ci(headers, SOCKET_PROTOCOL);
+        pairs_add(headers, SOCKET_PROTOCOL, buf_cstr(&p.others));
+    }
+    return r;
+}
+
+/* ---- all of them ---- */
+
+static int (*const authenticators[])(struct attempt *a, struct user *ret, struct err *err) = {
+    by_front_proxy,
+    by_certificate,
+    by_bearer,
+    by_socket_token,
+};
+
+static void fill_anonymous(struct user *u)
+{
+    u->name = xstrdup("system:anonymous");
+    u->uid = xstrdup("");
+    add_group(u, "system:unauthenticated");
+}
+
+static void add_common_group(struct user *u)
+{
+    if (!u->groups)
+        u->groups = xcalloc(1, sizeof(char *));
+    if (!user_in_group(u, "system:authenticated") && !user_in_group(u, "system:unauthenticated"))
+        add_group(u, "system:authenticated");
+}
+
+/* A certificate that came while the authorities are not known yet is neither good nor bad. */
+static int judge_failure(struct auth *a, const struct credentials *creds, const struct err *failure,
+                         bool is_undecided, struct err *err)
+{
+    log_debug("not authenticated reason=\"%s\"", err_text(failure));
+    if (is_undecided)
+        return err_set(err, ERR_UNAVAILABLE, "%s", err_text(failure));
+    if (creds->n_chain > 0 && !config_is_ready(a->config))
+        return err_set(err, ERR_UNAVAILABLE,
+                       "the cluster's authentication settings are not known yet");
+    return err_set(err, ERR_UNAUTHORIZED, "Unauthorized");
+}
+
+/* The first that knows; else anonymous, unless somebody had something against it. */
+static int try_all(struct attempt *a, struct user *ret, struct err *err)
+{
+    SCOPED(err_fini) struct err failure = {0};
+    bool is_undecided = false;
+    for (size_t i = 0; i < ARRAY_LEN(authenticators); i++) {
+        SCOPED(user_fini) struct user u = {0};
+        SCOPED(err_fini) struct err e = {0};
+        int r = authenticators[i](a, &u, &e);
+        if (r == 1) {
+            add_common_group(&u);
+            *ret = steal(&u);
+            return 0;
+        }
+        if (r < 0) {
+            is_undecided |= e.code != ERR_UNAUTHORIZED;
+            err_move(&failure, &e);
+        }
+    }
+    if (failure.code)
+        return judge_failure(a->auth, a->creds, &failure, is_undecided, err);
+    fill_anonymous(ret);
+    return 0;
+}
+
+/* ---- headers that end here ---- */
+
+static void remove_prefixed(struct pairs *headers, const char *prefix)
+{
+    size_t n = strlen(prefix), kept = 0;
+    for (size_t i = 0; n > 0 && i < headers->n; i++) {
+        if (strncasecmp(headers->v[i].name, prefix, n) == 0) {
+            free(headers->v[i].name);
+            free(headers->v[i].value);
+        } else {
+            headers->v[kept++] = headers->v[i];
+        }
+    }
+    headers->n = n > 0 ? kept : headers->n;
+}
+
+static void remove_all(struct pairs *headers, char *const *names)
+{
+    for (; *names; names++)
+        pairs_remove_ci(headers, *names);
+}
+
+static void remove_credentials(const struct settings *s, struct pairs *headers)
+{
+    pairs_remove_ci(headers, "Authorization");
+    remove_prefixed(headers, REMOTE_PREFIX);
+    remove_all(headers, s->username_headers);
+    remove_all(headers, s->uid_headers);
+    remove_all(headers, s->group_headers);
+    for (char **prefix = s->extra_prefixes; *prefix; prefix++)
+        remove_prefixed(headers, *prefix);
+}
+
+/* Acting for somebody else is not offered to those who come directly, and acting as themselves
+ * instead would be wrong. (Through the cluster's API server the effective user arrives.) */
+static bool wants_to_impersonate(const struct pairs *headers)
+{
+    for (size_t i = 0; i < headers->n; i++)
+        if (strncasecmp(headers->v[i].name, "Impersonate-", 12) == 0)
+            return true;
+    return false;
+}
+
+int auth_identify(struct auth *a, const struct credentials *creds, struct user *ret,
+                  struct err *err)
+{
+    SCOPED(user_fini) struct user u = {0};
+    struct attempt attempt = {.auth = a, .settings = config_get(a->config), .creds = creds};
+    int r = try_all(&attempt, &u, err);
+    remove_credentials(attempt.settings, creds->headers);
+    config_put(a->config, attempt.settings);
+    if (r == 0 && wants_to_impersonate(creds->headers))
+        return err_set(err, ERR_FORBIDDEN,
+                       "forbidden: impersonation is not supported by this server");
+    if (r == 0)
+        *ret = steal(&u);
+    return r;
+}
+
+int auth_authorize(struct auth *a, const struct user *u, const struct access *access,
+                   struct err *err)
+{
+    return authorizer_check(a->authorizer, u, access, err);
+}
+
+/* ---- start and stop ---- */
+
+int auth_new(const struct auth_config *config, struct auth **ret, struct err *err)
+{
+    struct auth *a = xcalloc(1, sizeof *a);
+    a->clock = config->clock;
+    int r = config_new(config, &a->config, err);
+    if (r < 0) {
+        free(a);
+        return r;
+    }
+    a->tokens = tokens_new(config->kube, config->clock);
+    a->authorizer = authorizer_new(config->kube, config->clock);
+    *ret = a;
+    return 0;
+}
+
+void auth_start(struct auth *a)
+{
+    config_start(a->config);
+}
+
+void auth_free(struct auth *a)
+{
+    if (!a)
+        return;
+    config_free(a->config);
+    tokens_free(a->tokens);
+    authorizer_free(a->authorizer);
+    free(a);
+}
+
+bool auth_is_ready(const struct auth *a)
+{
+    return config_is_ready(a->config);
+}

@@ -1,0 +1,12 @@
+/* Bearer tokens, judged by the cluster's TokenReview. Any thread; blocks. */
+#pragma once
+
+#include "apiserver/auth/auth.h"
+
+struct tokens;
+struct tokens *tokens_new(struct kube *kube,
+                          const struct clock *clock); /* kube may be NULL: every token is refused */
+void tokens_free(struct tokens *t);
+/* ret (must be {0}) gets name, uid, groups and extra. Errors: ERR_UNAUTHORIZED; ERR_UNAVAILABLE
+ * when the cluster did not say. */
+int tokens_identify(struct tokens *t, const char *token, struct user *ret, struct err *err);
