@@ -7,9 +7,9 @@
 #include <strings.h>
 
 #include "apiserver/auth/authorize.h"
-#include "apiserver/auth/cert.h"
 #include "apiserver/auth/config.h"
 #include "apiserver/auth/token.h"
+#include "apiserver/auth/verify.h"
 #include "apiserver/base/buf.h"
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
@@ -19,7 +19,7 @@
 #define SOCKET_TOKEN_PREFIX "base64url.bearer.authorization.k8s.io."
 
 struct auth {
-    const struct clock *clock;
+    struct verifier *verifier;
     struct config *config;
     struct tokens *tokens;
     struct authorizer *authorizer;
@@ -140,8 +140,8 @@ static int by_front_proxy(struct attempt *a, struct user *ret, struct err *err)
     SCOPED(subject_fini) struct subject subject = {0};
     if (a->creds->n_chain == 0 || !s->requestheader_ca)
         return 0;
-    int r = cert_verify(s->requestheader_ca, a->creds->chain, a->creds->n_chain,
-                        clock_unix_s(a->auth->clock), &subject, err);
+    int r = verifier_check(a->auth->verifier, s->requestheader_ca, a->creds->chain,
+                           a->creds->n_chain, &subject, err);
     if (r < 0)
         return r;
     if (s->allowed_names[0] && !contains(s->allowed_names, subject.common_name))
@@ -158,8 +158,8 @@ static int by_certificate(struct attempt *a, struct user *ret, struct err *err)
         return 0;
     if (!a->settings->client_ca)
         return err_set(err, ERR_UNAUTHORIZED, "no authority for client certificates");
-    int r = cert_verify(a->settings->client_ca, a->creds->chain, a->creds->n_chain,
-                        clock_unix_s(a->auth->clock), &subject, err);
+    int r = verifier_check(a->auth->verifier, a->settings->client_ca, a->creds->chain,
+                           a->creds->n_chain, &subject, err);
     if (r < 0 || !*subject.common_name)
         return r;
     ret->name = steal(&subject.common_name);
@@ -411,12 +411,12 @@ int auth_authorize(struct auth *a, const struct user *u, const struct access *ac
 int auth_new(const struct auth_config *config, struct auth **ret, struct err *err)
 {
     struct auth *a = xcalloc(1, sizeof *a);
-    a->clock = config->clock;
     int r = config_new(config, &a->config, err);
     if (r < 0) {
         free(a);
         return r;
     }
+    a->verifier = verifier_new(config->clock);
     a->tokens = tokens_new(config->kube, config->clock);
     a->authorizer = authorizer_new(config->kube, config->clock);
     *ret = a;
@@ -433,6 +433,7 @@ void auth_free(struct auth *a)
     if (!a)
         return;
     config_free(a->config);
+    verifier_free(a->verifier);
     tokens_free(a->tokens);
     authorizer_free(a->authorizer);
     free(a);

@@ -19,6 +19,7 @@ static const char uid_oid[] = "1.3.6.1.4.1.57683.2";
 
 struct bundle {
     atomic_int refs;
+    uint64_t number;
     X509_STORE *store;
 };
 
@@ -83,8 +84,10 @@ int bundle_parse(const char *pem, size_t n, struct bundle **ret, struct err *err
         return err_set(err, ERR_INVALID,
                        added < 0 ? "broken PEM certificate" : "no PEM certificate in it");
     }
+    static _Atomic uint64_t numbers;
     struct bundle *b = xcalloc(1, sizeof *b);
     atomic_init(&b->refs, 1);
+    b->number = atomic_fetch_add(&numbers, 1) + 1;
     b->store = store;
     *ret = b;
     return 0;
@@ -103,6 +106,11 @@ void bundle_unref(struct bundle *b)
         return;
     X509_STORE_free(b->store);
     free(b);
+}
+
+uint64_t bundle_number(const struct bundle *b)
+{
+    return b->number;
 }
 
 /* ---- names ---- */

@@ -4,6 +4,7 @@
 #include <openssl/pem.h>
 #include <stdio.h>
 
+#include "apiserver/auth/verify.h"
 #include "tests/lib/certs.h"
 #include "tests/lib/suite.h"
 
@@ -130,6 +131,37 @@ START_TEST(test_rubbish)
 }
 END_TEST
 
+/* The remembered answer: the same until it is too old, another for another bundle. */
+START_TEST(test_verifier)
+{
+    struct clock_fake now;
+    clock_fake_init(&now, clock_unix_ms(&clock_system));
+    struct verifier *v = verifier_new(&now.clock);
+    struct bundle *ca = load("ca.crt"), *other = load("other.crt");
+    struct cert_der chain[4];
+    size_t n = chain_of("named.crt", chain, ARRAY_LEN(chain));
+    SCOPED(err_fini) struct err err = {0};
+    for (int i = 0; i < 3; i++) {
+        SCOPED(subject_fini) struct subject s = {0};
+        ck_assert_int_eq(verifier_check(v, ca, chain, n, &s, &err), 0);
+        ck_assert_str_eq(s.common_name, "second");
+        ck_assert_str_eq(s.organizations[1], "a");
+        ck_assert_ptr_null(s.organizations[2]);
+        ck_assert_str_eq(s.uid, "u-7");
+        ck_assert_int_eq(verifier_check(v, other, chain, n, &s, &err), -ERR_UNAUTHORIZED);
+        ck_assert_ptr_nonnull(strstr(err_text(&err), "certificate: "));
+    }
+    ck_assert_uint_ne(bundle_number(ca), bundle_number(other));
+    clock_fake_advance(&now, (int64_t)11 * DAY_S * 1000);
+    struct subject s = {0};
+    ck_assert_int_eq(verifier_check(v, ca, chain, n, &s, &err), -ERR_UNAUTHORIZED);
+    chain_fini(chain, n);
+    bundle_unref(ca);
+    bundle_unref(other);
+    verifier_free(v);
+}
+END_TEST
+
 #define NARROW_CA CERTS_CA "extendedKeyUsage=serverAuth\n"
 
 SUITE(cert)
@@ -153,5 +185,5 @@ SUITE(cert)
     certs_join("long.crt", (const char *[]){"leaf.crt", "middle.crt", NULL});
     certs_join("narrow-long.crt", (const char *[]){"narrow-leaf.crt", "narrow.crt", NULL});
     LOOP("chains", test_rows, 0, ARRAY_LEN(rows));
-    TESTS("names", test_names, test_rubbish);
+    TESTS("names", test_names, test_rubbish, test_verifier);
 }
