@@ -97,14 +97,15 @@ static void print_version(struct buf *out)
 #else
     static const char machine[] = "unknown";
 #endif
+    bool is_dirty = str_has_suffix(VERSION, "-dirty");
     buf_puts(out, "{\"major\":\"1\",\"minor\":\"37\",\"gitVersion\":\"v1.37.2+agent-sandbox\","
                   "\"gitCommit\":");
     buf_json_string(out, VERSION, strlen(VERSION));
     buf_printf(out,
-               ",\"gitTreeState\":\"clean\",\"buildDate\":\"1970-01-01T00:00:00Z\",\"goVersion\":"
+               ",\"gitTreeState\":\"%s\",\"buildDate\":\"1970-01-01T00:00:00Z\",\"goVersion\":"
                "\"none\",\"compiler\":\"gcc\","
                "\"platform\":\"linux/%s\"}",
-               machine);
+               is_dirty ? "dirty" : "clean", machine);
 }
 
 static void print_root(const struct documents *d, struct buf *out)

@@ -202,7 +202,6 @@ static int enter_authorize(struct pipeline *p, struct request *req, struct respo
 {
     const struct route *r = &req->route;
     SCOPED(json_free_p) cJSON *fields = NULL, *labels = NULL;
-    (void)resp;
     add_requirements(req, &fields, &labels);
     struct access access = {.verb = r->verb,
                             .is_resource = r->is_resource,
@@ -215,7 +214,10 @@ static int enter_authorize(struct pipeline *p, struct request *req, struct respo
                             .name = r->name,
                             .field_selector = fields,
                             .label_selector = labels};
-    return auth_authorize(p->config.auth, &req->user, &access, err);
+    int result = auth_authorize(p->config.auth, &req->user, &access, err);
+    if (result == -ERR_FORBIDDEN)
+        respond_header(resp, "X-Content-Type-Options", "nosniff");
+    return result;
 }
 
 /* ---- the verb ---- */

@@ -24,13 +24,14 @@ char *route_unescape(struct arena *a, struct str s, bool plus_is_blank)
             *to++ = plus_is_blank && s.p[i] == '+' ? ' ' : s.p[i];
             continue;
         }
-        int high = i + 2 < s.n ? hex_digit(s.p[i + 1]) : -1,
-            low = i + 2 < s.n ? hex_digit(s.p[i + 2]) : -1;
+        int high = i + 2 < s.n ? hex_digit(s.p[i + 1]) : -1;
+        int low = i + 2 < s.n ? hex_digit(s.p[i + 2]) : -1;
         if (high < 0 || low < 0)
             return NULL;
-        if (high == 0 && low == 0)
+        int byte = high * 16 + low;
+        if (byte == 0)
             *to++ = (char)0xc0;
-        *to++ = high == 0 && low == 0 ? (char)0x80 : (char)(high << 4 | low);
+        *to++ = (char)(byte ? byte : 0x80);
         i += 2;
     }
     *to = '\0';

@@ -86,8 +86,6 @@ void status_respond(const struct request *req, const struct err *err, struct res
 {
     struct negotiated form = negotiate_error(&req->headers, &req->params);
     buf_clear(&resp->body);
-    if (err->code == ERR_FORBIDDEN)
-        respond_header(resp, "X-Content-Type-Options", "nosniff");
     if (err->retry_after_s > 0) {
         char seconds[16];
         snprintf(seconds, sizeof seconds, "%d", err->retry_after_s);
