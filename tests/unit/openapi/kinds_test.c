@@ -19,10 +19,12 @@ END_TEST
 START_TEST(test_kind_find)
 {
     ck_assert_ptr_eq(kind_find("agents.x-k8s.io", "v1beta1", "sandboxes"), &kind_sandbox);
-    ck_assert_ptr_eq(kind_find("extensions.agents.x-k8s.io", "v1beta1", "sandboxwarmpools"), &kind_sandbox_warm_pool);
+    ck_assert_ptr_eq(kind_find("extensions.agents.x-k8s.io", "v1beta1", "sandboxwarmpools"),
+                     &kind_sandbox_warm_pool);
     ck_assert_ptr_null(kind_find("agents.x-k8s.io", "v1alpha1", "sandboxes"));
     ck_assert_ptr_null(kind_find("agents.x-k8s.io", "v1beta1", "sandboxclaims"));
-    ck_assert_ptr_eq(kind_find_by_kind("extensions.agents.x-k8s.io", "SandboxClaim"), &kind_sandbox_claim);
+    ck_assert_ptr_eq(kind_find_by_kind("extensions.agents.x-k8s.io", "SandboxClaim"),
+                     &kind_sandbox_claim);
     ck_assert_ptr_null(kind_find_by_kind("agents.x-k8s.io", "SandboxClaim"));
     ck_assert(kind_group_served("agents.x-k8s.io"));
     ck_assert(!kind_group_served("x-k8s.io"));
