@@ -4,10 +4,25 @@
 
 #include "apiserver/base/clock.h"
 #include "apiserver/base/mem.h"
+#include "apiserver/base/metric.h"
 #include "storage/etcd_msg.h"
 
 #define CALL_TIMEOUT_MS 10000
 #define OPEN_TIMEOUT_MS 10000
+
+/* Name and buckets as kube-apiserver's, so that its dashboards fit. operation is the call's: range,
+ * txn, ... */
+static const double seconds[] = {0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25,
+                                 1.5,   2,     3,    4,   5,   6,   8,   10,  0};
+static struct metric duration = {.name = "etcd_request_duration_seconds",
+                                 .help = "Time of a call of etcd, all tries together.",
+                                 .type = METRIC_HISTOGRAM,
+                                 .labels = {"operation"},
+                                 .buckets = seconds};
+static struct metric failures = {.name = "etcd_request_errors_total",
+                                 .help = "Calls of etcd that failed, by what the caller was told.",
+                                 .type = METRIC_COUNTER,
+                                 .labels = {"operation", "error"}};
 
 struct etcd_conn {
     struct fetch *fetch; /* borrowed */
@@ -125,32 +140,42 @@ static int settle(enum etcd_call kind, int64_t until_ms, struct err *err)
     return -(int)err->code;
 }
 
-int etcd_conn_call(struct etcd_conn *c, enum etcd_call kind, const char *path,
-                   const struct buf *body, int64_t deadline_ms, struct fetch_response *ret,
-                   struct err *err)
+static int call(struct etcd_conn *c, enum etcd_call kind, const char *path, const struct buf *body,
+                int64_t until_ms, struct fetch_response *ret, struct err *why)
 {
-    int64_t until_ms = now_ms() + c->call_timeout_ms;
-    if (until_ms > deadline_ms)
-        until_ms = deadline_ms;
     size_t tries = kind == ETCD_READ && c->n_endpoints == 1 ? 2 : c->n_endpoints;
-    SCOPED(err_fini) struct err why = {0};
-    err_set(&why, kind == ETCD_READ ? ERR_SERVER_TIMEOUT : ERR_UNAVAILABLE,
+    err_set(why, kind == ETCD_READ ? ERR_SERVER_TIMEOUT : ERR_UNAVAILABLE,
             "no time left to ask the store");
     for (size_t i = 0; i < tries; i++) {
         int64_t left_ms = until_ms - now_ms();
         if (left_ms <= 0)
             break;
         size_t endpoint = working(c);
-        int r = try_endpoint(c, endpoint, kind, path, body, left_ms, ret, &why);
-        if (r == 0)
+        if (try_endpoint(c, endpoint, kind, path, body, left_ms, ret, why) == 0)
             return 0;
-        bool is_endpoint_bad = is_worth_retry(why.code, ETCD_READ);
-        if (is_endpoint_bad)
+        if (is_worth_retry(why->code, ETCD_READ)) /* its fault, whether or not this call goes on */
             etcd_conn_failed(c, endpoint);
-        if (!is_worth_retry(why.code, kind))
+        if (!is_worth_retry(why->code, kind))
             break;
     }
-    settle(kind, until_ms, &why);
+    return settle(kind, until_ms, why);
+}
+
+int etcd_conn_call(struct etcd_conn *c, enum etcd_call kind, const char *path,
+                   const struct buf *body, int64_t deadline_ms, struct fetch_response *ret,
+                   struct err *err)
+{
+    int64_t from_ms = now_ms();
+    int64_t until_ms = from_ms + c->call_timeout_ms;
+    if (until_ms > deadline_ms)
+        until_ms = deadline_ms;
+    SCOPED(err_fini) struct err why = {0};
+    int r = call(c, kind, path, body, until_ms, ret, &why);
+    const char *labels[] = {strrchr(path, '/') + 1, err_name(why.code)};
+    metric_observe(&duration, (double)(now_ms() - from_ms) / 1000, labels);
+    if (r == 0)
+        return 0;
+    metric_add(&failures, 1, labels);
     return err_move(err, &why);
 }
 

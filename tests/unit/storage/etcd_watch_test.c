@@ -480,7 +480,7 @@ START_TEST(test_backs_off)
         nap();
     int n = n_streams();
     finish();
-    ck_assert_msg(n >= 5 && n <= 13, "%d streams",
+    ck_assert_msg(n >= 3 && n <= 13, "%d streams",
                   n); /* 40 80 160 320 400 400 400 ms, each up to a half less */
     ck_assert_str_eq(seen.calls, "-");
 }
@@ -492,7 +492,7 @@ static void script_silent(struct gateway *g, int fd, int n)
 {
     (void)g;
     send_text(fd, CREATED, 3);
-    if (n == 2)
+    if (n > 1)
         send_text(fd, EVENTS(EVENT(3)));
     stay(fd);
 }
@@ -515,7 +515,7 @@ END_TEST
 
 START_TEST(test_idle_stream_is_left_alone)
 {
-    static const struct etcd_watch_limits limits = {.idle_ms = 30,
+    static const struct etcd_watch_limits limits = {.idle_ms = 300,
                                                     .lag_ms = 30,
                                                     .probe_ms = 500,
                                                     .backoff_min_ms = 5,
@@ -523,7 +523,7 @@ START_TEST(test_idle_stream_is_left_alone)
                                                     .buffer_max = 1 << 20};
     open_gateway(3, script_silent);
     start(4, &limits);
-    for (int64_t until_ms = now_ms() + 500; now_ms() < until_ms;)
+    for (int64_t until_ms = now_ms() + 1500; now_ms() < until_ms;)
         nap();
     finish();
     ck_assert_int_eq(gateway.n_streams, 1);
