@@ -57,7 +57,7 @@ int registry_wait_history(struct registry *r, const struct kind *kind, int64_t u
 }
 
 /* Sends the call as number n_started; the mutex is held before and after. */
-static void fresh_send(struct registry *r, int64_t deadline_ms)
+static uint64_t fresh_send(struct registry *r, int64_t deadline_ms)
 {
     struct fresh *f = &r->fresh;
     SCOPED(err_fini) struct err err = {0};
@@ -73,6 +73,7 @@ static void fresh_send(struct registry *r, int64_t deadline_ms)
     f->n_finished = n;
     f->is_in_flight = false;
     pthread_cond_broadcast(&r->moved);
+    return n;
 }
 
 /* A copy of what counts of a shared error: the next reader needs it too. */
@@ -87,10 +88,10 @@ static int fresh_rev(struct registry *r, int64_t deadline_ms, int64_t *ret, stru
     struct fresh *f = &r->fresh;
     int rc = -ERR_SERVER_TIMEOUT;
     pthread_mutex_lock(&r->mutex);
-    uint64_t wanted = f->n_started + 1;
+    uint64_t wanted = f->n_started + 1, own = 0;
     for (;;) {
         if (f->n_finished >= wanted) {
-            bool is_others_timeout = f->err.code == ERR_SERVER_TIMEOUT && now_ms() < deadline_ms;
+            bool is_others_timeout = f->err.code == ERR_SERVER_TIMEOUT && f->n_finished != own;
             if (!is_others_timeout)
                 break;
             wanted = f->n_started + 1; /* it ran out of somebody else's time */
@@ -100,7 +101,7 @@ static int fresh_rev(struct registry *r, int64_t deadline_ms, int64_t *ret, stru
         if (f->is_in_flight)
             thread_cond_wait_until(&r->moved, &r->mutex, deadline_ms);
         else
-            fresh_send(r, deadline_ms);
+            own = fresh_send(r, deadline_ms);
     }
     if (f->n_finished < wanted)
         rc = err_set(err, r->is_stopping ? ERR_CANCELLED : ERR_SERVER_TIMEOUT, "the store did not answer in time");

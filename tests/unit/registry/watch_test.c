@@ -382,6 +382,8 @@ START_TEST(test_lost)
         ck_assert_int_eq(store_txn(w.store, &txn, world_deadline(), &res, NULL), 0);
         rev = res.rev;
     }
+    for (int i = 0; i < 5000 && registry_is_synced(w.registry); i++)
+        sleep_ms(1);
     ck_assert(!registry_is_synced(w.registry));
     ck_assert_int_eq(store_compact(w.store, rev, world_deadline(), NULL), 0);
     memstore_set_watch_down(w.store, false);
