@@ -17,51 +17,89 @@ struct param {
     bool in_path;
 };
 
-/* clang-format off */
 static const struct param list_params[] = {
-    {"allowWatchBookmarks", "boolean", "Watch: send bookmarks, events that only tell how far the stream has come.", "allowWatchBookmarks-HC2hJt-J"},
-    {"continue", "string", "Where to go on: metadata.continue of the list before. All other parameters must be the same.", "continue-QfD61s0i"},
-    {"fieldSelector", "string", "Only objects whose fields are like this: metadata.name=a.", "fieldSelector-xIcQKXFG"},
-    {"labelSelector", "string", "Only objects whose labels are like this: team=a,tier!=b.", "labelSelector-5Zw57w4C"},
-    {"limit", "integer", "At most so many objects; metadata.continue then leads to the rest.", "limit-1NfNmdNH"},
-    {"resourceVersion", "string", "How recent the answer must be; empty is the most recent, 0 is anything.", "resourceVersion-5WAnf1kx"},
-    {"resourceVersionMatch", "string", "Exact or NotOlderThan: what resourceVersion means for a list.", "resourceVersionMatch-t8XhRHeC"},
-    {"sendInitialEvents", "boolean", "Watch: begin with an event for each object that is there, then a bookmark that says so.", "sendInitialEvents-rLXlEK_k"},
-    {"shardSelector", "string", "Only objects whose UID falls into a range of hashes.", "shardSelector-Kgyki_3_"},
-    {"timeoutSeconds", "integer", "End the request after so many seconds, whatever happens.", "timeoutSeconds-yvYezaOC"},
+    {"allowWatchBookmarks", "boolean",
+     "Watch: send bookmarks, events that only tell how far the stream has come.",
+     "allowWatchBookmarks-HC2hJt-J"},
+    {"continue", "string",
+     "Where to go on: metadata.continue of the list before. All other parameters must be the same.",
+     "continue-QfD61s0i"},
+    {"fieldSelector", "string", "Only objects whose fields are like this: metadata.name=a.",
+     "fieldSelector-xIcQKXFG"},
+    {"labelSelector", "string", "Only objects whose labels are like this: team=a,tier!=b.",
+     "labelSelector-5Zw57w4C"},
+    {"limit", "integer", "At most so many objects; metadata.continue then leads to the rest.",
+     "limit-1NfNmdNH"},
+    {"resourceVersion", "string",
+     "How recent the answer must be; empty is the most recent, 0 is anything.",
+     "resourceVersion-5WAnf1kx"},
+    {"resourceVersionMatch", "string",
+     "Exact or NotOlderThan: what resourceVersion means for a list.",
+     "resourceVersionMatch-t8XhRHeC"},
+    {"sendInitialEvents", "boolean",
+     "Watch: begin with an event for each object that is there, then a bookmark that says so.",
+     "sendInitialEvents-rLXlEK_k"},
+    {"shardSelector", "string", "Only objects whose UID falls into a range of hashes.",
+     "shardSelector-Kgyki_3_"},
+    {"timeoutSeconds", "integer", "End the request after so many seconds, whatever happens.",
+     "timeoutSeconds-yvYezaOC"},
     {"watch", "boolean", "Send changes as they happen instead of a list.", "watch-XNNPZGbK"},
     {0},
 };
-static const struct param pretty = {"pretty", "string", "true: indent the answer for people.", "pretty-tJGM1-ng"};
-static const struct param namespace = {"namespace", "string", "The namespace of the objects.", "namespace-vgWSWtn3", true};
+static const struct param pretty = {"pretty", "string", "true: indent the answer for people.",
+                                    "pretty-tJGM1-ng"};
+static const struct param namespace = {"namespace", "string", "The namespace of the objects.",
+                                       "namespace-vgWSWtn3", true};
 static const struct param read_params[] = {
-    {"resourceVersion", "string", "How recent the answer must be; empty is the most recent, 0 is anything.", "resourceVersion-5WAnf1kx"},
+    {"resourceVersion", "string",
+     "How recent the answer must be; empty is the most recent, 0 is anything.",
+     "resourceVersion-5WAnf1kx"},
     {0},
 };
-#define DRY_RUN {"dryRun", "string", "All: do everything but store the result. Nothing else is allowed."}
-#define FIELD_VALIDATION {"fieldValidation", "string", "What to do about unknown and repeated fields: Strict refuses, Warn drops them with a warning, Ignore drops them."}
+#define DRY_RUN                                                                                    \
+    {                                                                                              \
+        "dryRun", "string", "All: do everything but store the result. Nothing else is allowed."    \
+    }
+#define FIELD_VALIDATION                                                                           \
+    {                                                                                              \
+        "fieldValidation", "string",                                                               \
+            "What to do about unknown and repeated fields: Strict refuses, Warn drops them with "  \
+            "a warning, Ignore drops them."                                                        \
+    }
 static const struct param write_params[] = {
     DRY_RUN,
-    {"fieldManager", "string", "Who makes the change, for managedFields. At most 128 printable characters.", "fieldManager-Qy4HdaTW"},
+    {"fieldManager", "string",
+     "Who makes the change, for managedFields. At most 128 printable characters.",
+     "fieldManager-Qy4HdaTW"},
     FIELD_VALIDATION,
     {0},
 };
 static const struct param patch_params[] = {
     DRY_RUN,
-    {"fieldManager", "string", "Who makes the change, for managedFields. At most 128 printable characters; required to apply.", "fieldManager-7c6nTn1T"},
+    {"fieldManager", "string",
+     "Who makes the change, for managedFields. At most 128 printable characters; required to "
+     "apply.",
+     "fieldManager-7c6nTn1T"},
     FIELD_VALIDATION,
-    {"force", "boolean", "Apply only: take over fields that other managers set to something else.", "force-tOGGb0Yi"},
+    {"force", "boolean", "Apply only: take over fields that other managers set to something else.",
+     "force-tOGGb0Yi"},
     {0},
 };
 static const struct param delete_params[] = {
     DRY_RUN,
-    {"gracePeriodSeconds", "integer", "Seconds that the object may take to end; 0 is at once.", "gracePeriodSeconds--K5HaBOS"},
-    {"ignoreStoreReadErrorWithClusterBreakingPotential", "boolean", "Delete what is stored even if it cannot be read any more, without regard to finalizers.", "ignoreStoreReadErrorWithClusterBreakingPotential-QbNkfIqj"},
-    {"orphanDependents", "boolean", "Older form of propagationPolicy: true is Orphan, false Background.", "orphanDependents-uRB25kX5"},
-    {"propagationPolicy", "string", "What becomes of what belongs to the object: Orphan, Background or Foreground.", "propagationPolicy-6jk3prlO"},
+    {"gracePeriodSeconds", "integer", "Seconds that the object may take to end; 0 is at once.",
+     "gracePeriodSeconds--K5HaBOS"},
+    {"ignoreStoreReadErrorWithClusterBreakingPotential", "boolean",
+     "Delete what is stored even if it cannot be read any more, without regard to finalizers.",
+     "ignoreStoreReadErrorWithClusterBreakingPotential-QbNkfIqj"},
+    {"orphanDependents", "boolean",
+     "Older form of propagationPolicy: true is Orphan, false Background.",
+     "orphanDependents-uRB25kX5"},
+    {"propagationPolicy", "string",
+     "What becomes of what belongs to the object: Orphan, Background or Foreground.",
+     "propagationPolicy-6jk3prlO"},
     {0},
 };
-/* clang-format on */
 
 static const char *const media_types[] = {"application/json", "application/yaml", NULL};
 static const char *const patch_types[] = {"application/json-patch+json",

@@ -45,7 +45,8 @@ static bool is_container(enum field_type type)
            type == F_EMPTY || type == F_META;
 }
 
-/* The default must be a value that the row itself accepts; an object's is {} as Go publishes it, which says nothing. */
+/* The default must be a value that the row itself accepts; an object's is {} as Go publishes it,
+ * which says nothing. */
 static void check_default(struct checker *c, const struct shape *shape, const struct field *f)
 {
     cJSON *value = NULL;

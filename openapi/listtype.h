@@ -17,7 +17,6 @@ bool listtype_has_keys(const cJSON *item, const struct field *list);
 /* Calls found for every value that is there twice, once, with the index of its first repetition. In
  * a map list with an item that is no object (nor null), only the first such item is found, with a
  * key of NULL. */
-void listtype_find_duplicates(const cJSON *list, const struct field *f,
-                              void (*found)(void *ctx, size_t index, const cJSON *item,
-                                            const char *key),
+typedef void listtype_found_fn(void *ctx, size_t index, const cJSON *item, const char *key);
+void listtype_find_duplicates(const cJSON *list, const struct field *f, listtype_found_fn *found,
                               void *ctx);

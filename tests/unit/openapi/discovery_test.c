@@ -22,7 +22,7 @@
     "\"," SUB_VERBS "}"
 #define SCALE(name)                                                                                \
     "{\"name\":\"" name "/scale\",\"singularName\":\"\",\"namespaced\":true,\"group\":"            \
-                        "\"autoscaling\",\"version\":\"v1\","                                      \
+    "\"autoscaling\",\"version\":\"v1\","                                                          \
     "\"kind\":\"Scale\"," SUB_VERBS "}"
 #define KIND(group, kind) "{\"group\":\"" group "\",\"version\":\"v1beta1\",\"kind\":\"" kind "\"}"
 #define AGGREGATED(group, name, singular, kind, short_name, rest)                                  \
