@@ -11,7 +11,8 @@
 #include "apiserver/http/status.h"
 #include "apiserver/http/table.h"
 
-#define PULL_BYTES ((size_t)64 << 10) /* an answer to one pull stops growing from here */
+#define PULL_BYTES ((size_t)64 << 10)        /* an answer to one pull stops growing from here */
+#define TIMEOUT_MAX_S ((int64_t)365 * 86400) /* whatever was asked for */
 #define TIMEOUT_MIN_MS                                                                             \
     ((uint64_t)1800000) /* without timeoutSeconds: random from here up to twice as much */
 
@@ -155,7 +156,7 @@ static struct watch_stream *stream_new(struct pipeline *p, const struct request 
 static int64_t timeout_of(struct pipeline *p, const struct list_options *o)
 {
     if (o->timeout_s > 0)
-        return o->timeout_s > INT64_MAX / 1000 ? INT64_MAX : o->timeout_s * 1000;
+        return (o->timeout_s < TIMEOUT_MAX_S ? o->timeout_s : TIMEOUT_MAX_S) * 1000;
     return (int64_t)(TIMEOUT_MIN_MS + rand_below(p->config.randomness, TIMEOUT_MIN_MS));
 }
 
