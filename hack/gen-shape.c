@@ -93,9 +93,7 @@ static bool read_file(const char *path, struct buf *out)
     return ok;
 }
 
-/* ---- texts
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- texts ------------------------------------------------------------------------------- */
 
 static void load_docs(struct map *docs, char *text)
 {
@@ -147,9 +145,7 @@ static bool report_unused(void *ctx, const char *key, void *value)
     return true;
 }
 
-/* ---- schemas
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- schemas ----------------------------------------------------------------------------- */
 
 static const char *short_name(const char *full)
 {
@@ -265,14 +261,15 @@ static const cJSON *items_of(const cJSON *schema)
 static bool is_required(const cJSON *type_schema, const char *name)
 {
     const cJSON *item;
-    cJSON_ArrayForEach(item, json_get(type_schema, "required")) if (strcmp(item->valuestring,
-                                                                           name) == 0) return true;
+    cJSON_ArrayForEach(item, json_get(type_schema, "required"))
+    {
+        if (strcmp(item->valuestring, name) == 0)
+            return true;
+    }
     return false;
 }
 
-/* ---- printing
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- printing ---------------------------------------------------------------------------- */
 
 static void print_list_type(struct gen *g, const cJSON *schema, const char *where)
 {
@@ -383,7 +380,10 @@ static void print_type(struct gen *g, const char *full)
     const char *base = symbol + strlen("shape_");
     buf_printf(&g->out, "\nstatic const struct field fields_%s[] = {\n", base);
     const cJSON *field;
-    cJSON_ArrayForEach(field, json_get(schema, "properties")) print_row(g, type, schema, field);
+    cJSON_ArrayForEach(field, json_get(schema, "properties"))
+    {
+        print_row(g, type, schema, field);
+    }
     buf_printf(&g->out,
                "    {0},\n};\n%sconst struct shape %s = {\n    .name = \"%s\",\n    .fields = "
                "fields_%s,\n",
@@ -395,8 +395,11 @@ static void print_type(struct gen *g, const char *full)
 static const char *find_full_name(const cJSON *schemas, const char *type)
 {
     const cJSON *schema;
-    cJSON_ArrayForEach(schema, schemas) if (strcmp(short_name(schema->string), type) ==
-                                            0) return schema->string;
+    cJSON_ArrayForEach(schema, schemas)
+    {
+        if (strcmp(short_name(schema->string), type) == 0)
+            return schema->string;
+    }
     die("the document has no type %s", type);
 }
 

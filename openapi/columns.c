@@ -66,9 +66,7 @@ cJSON *columns_definitions(const struct kind *kind)
     return list;
 }
 
-/* ---- paths
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- paths ------------------------------------------------------------------------------- */
 
 /* The item of a list that [0] or [?(@.key=='value')] means; text starts after the bracket and
  * *ret_rest points past it. */
@@ -117,9 +115,7 @@ const cJSON *columns_path(const cJSON *tree, const char *path)
     return tree;
 }
 
-/* ---- cells
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- cells ------------------------------------------------------------------------------- */
 
 static cJSON *string_cell(const cJSON *value)
 {

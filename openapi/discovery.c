@@ -44,9 +44,7 @@ static bool is_first_of_version(const struct kind *kind)
     return true;
 }
 
-/* ---- unaggregated
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- unaggregated ------------------------------------------------------------------------ */
 
 static cJSON *version_entry(const struct kind *kind)
 {
@@ -167,9 +165,7 @@ bool discovery_print_resources(const char *group, const char *version, struct bu
     return true;
 }
 
-/* ---- aggregated
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- aggregated -------------------------------------------------------------------------- */
 
 static cJSON *response_kind(const char *group, const char *version, const char *kind)
 {

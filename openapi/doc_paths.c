@@ -233,9 +233,7 @@ static const struct operation subresource_ops[] = {
     {0},
 };
 
-/* ---- parameters
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- parameters -------------------------------------------------------------------------- */
 
 static cJSON *full_parameter(const struct param *p, enum doc_form form)
 {
@@ -320,9 +318,7 @@ cJSON *doc_paths_parameters(void)
     return out;
 }
 
-/* ---- operations
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- operations -------------------------------------------------------------------------- */
 
 /* agents.x-k8s.io → AgentsXK8sIo */
 static char *camel_group(const char *group)

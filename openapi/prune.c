@@ -93,9 +93,7 @@ void prune_unknown(cJSON *tree, const struct shape *shape, struct pairs *unknown
         prune_members(tree, shape, NULL, unknown);
 }
 
-/* ---- nulls
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- nulls ------------------------------------------------------------------------------- */
 
 static void nulls_of_value(cJSON *value, const struct field *f);
 

@@ -17,6 +17,8 @@
 #include "openapi/kinds.h"
 #include "openapi/listtype.h"
 #include "openapi/pattern.h"
+#include "openapi/unchanged.h"
+#include "openapi/validate_scale.h"
 #include "openapi/walk.h"
 
 #define INVALID "FieldValueInvalid"
@@ -32,9 +34,7 @@ struct check {
     bool structural;
 };
 
-/* ---- reporting
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- reporting --------------------------------------------------------------------------- */
 
 /* The field path: prefix and path. */
 static void print_field(const struct check *c, const char *path, struct buf *out)
@@ -87,9 +87,7 @@ static void report_type(struct check *c, const struct walk_path *path, const cha
     report_body(c, path, TYPE_INVALID, buf_cstr(&value), buf_cstr(&rule));
 }
 
-/* ---- scalars
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- scalars ----------------------------------------------------------------------------- */
 
 static const char *json_type(const cJSON *value)
 {
@@ -256,83 +254,7 @@ static void check_enum(struct check *c, const cJSON *value, const struct field *
     report_plain(c, path, "FieldValueNotSupported", buf_cstr(&text));
 }
 
-/* ---- what did not change
- * --------------------------------------------------------------------------------------------- */
-
-/* The items of a stored map list by their keys; of equal ones the first. NULL for other lists:
- * their items have no counterpart. */
-static struct map *index_old_items(const cJSON *old, const struct field *f)
-{
-    if (!cJSON_IsArray(old) || f->list != LIST_MAP)
-        return NULL;
-    struct map *index = map_new();
-    SCOPED(buf_fini) struct buf key = {0};
-    for (cJSON *item = old->child; item; item = item->next) {
-        if (!listtype_has_keys(item, f))
-            continue;
-        buf_clear(&key);
-        listtype_key_print(item, f, &key);
-        if (!map_get(index, buf_cstr(&key)))
-            (void)map_put(index, buf_cstr(&key), item);
-    }
-    return index;
-}
-
-static const cJSON *find_old_item(const struct map *index, const cJSON *item, const struct field *f)
-{
-    if (!index || !listtype_has_keys(item, f))
-        return NULL;
-    SCOPED(buf_fini) struct buf key = {0};
-    listtype_key_print(item, f, &key);
-    return map_get(index, buf_cstr(&key));
-}
-
-static bool is_unchanged(const cJSON *value, const cJSON *old, const struct field *f);
-
-static bool items_unchanged(const cJSON *list, const cJSON *old, const struct field *f)
-{
-    struct map *index = index_old_items(old, f);
-    struct field item_field = walk_item_field(f);
-    const cJSON *item = list->child, *old_item = old->child;
-    bool same = json_len(list) == json_len(old);
-    for (; same && item; item = item->next, old_item = old_item->next) {
-        const cJSON *counterpart = find_old_item(index, item, f);
-        same = index ? counterpart && is_unchanged(item, counterpart, &item_field)
-                     : json_equal(item, old_item);
-    }
-    map_free(index);
-    return same;
-}
-
-static bool members_unchanged(const cJSON *object, const cJSON *old, const struct field *f)
-{
-    if (json_len(object) != json_len(old))
-        return false;
-    struct field item = walk_item_field(f);
-    const cJSON *member;
-    cJSON_ArrayForEach(member, object)
-    {
-        const struct field *row = f->type == F_MAP ? &item : shape_field(f->of, member->string);
-        const cJSON *counterpart = json_get(old, member->string);
-        if (!row || !counterpart || !is_unchanged(member, counterpart, row))
-            return false;
-    }
-    return true;
-}
-
-/* Equal as far as the parts have counterparts: items of a map list by their keys, whatever their
- * order, and one without keys never; items of other lists by their place. */
-static bool is_unchanged(const cJSON *value, const cJSON *old, const struct field *f)
-{
-    if (cJSON_IsArray(value) && cJSON_IsArray(old) && f->type == F_LIST)
-        return items_unchanged(value, old, f);
-    if (cJSON_IsObject(value) && cJSON_IsObject(old) && (f->type == F_OBJECT || f->type == F_MAP))
-        return members_unchanged(value, old, f);
-    return json_equal(value, old);
-}
-
-/* ---- objects and lists
- * ---------------------------------------------------------------------------------------------- */
+/* ---- objects and lists ------------------------------------------------------------------- */
 
 static void check_value(struct check *c, const cJSON *value, const struct field *f,
                         const struct walk_path *path, const cJSON *old);
@@ -418,13 +340,13 @@ static void check_length(struct check *c, const cJSON *list, const struct field 
 static void check_items(struct check *c, const cJSON *list, const struct field *f,
                         const struct walk_path *path, const cJSON *old)
 {
-    struct map *index = index_old_items(old, f);
+    struct map *index = unchanged_index(old, f);
     struct field item_field = walk_item_field(f);
     struct walk_path here = {.up = path};
     const cJSON *item;
     cJSON_ArrayForEach(item, list)
     {
-        check_value(c, item, &item_field, &here, find_old_item(index, item, f));
+        check_value(c, item, &item_field, &here, unchanged_counterpart(index, item, f));
         here.index++;
     }
     map_free(index);
@@ -492,7 +414,7 @@ static void check_typed(struct check *c, const cJSON *value, const struct field 
 static void check_value(struct check *c, const cJSON *value, const struct field *f,
                         const struct walk_path *path, const cJSON *old)
 {
-    if (f->type == F_ANY || f->type == F_META || (old && is_unchanged(value, old, f)))
+    if (f->type == F_ANY || f->type == F_META || (old && unchanged_value(value, old, f)))
         return;
     switch (f->type) {
     case F_INT32:
@@ -514,74 +436,7 @@ static void check_value(struct check *c, const cJSON *value, const struct field 
         check_enum(c, value, f, path);
 }
 
-/* ---- scale paths
- * ----------------------------------------------------------------------------------------------------
- */
-
-static const struct kind *kind_of_shape(const struct shape *shape)
-{
-    for (const struct kind *const *k = kinds_all; *k; k++)
-        if ((*k)->shape == shape)
-            return *k;
-    return NULL;
-}
-
-/* Looks at a two-part path as apimachinery's accessors do. Returns the value if it has the expected
- * Go type; NULL when it is absent, and when it or its parent is something else, which is reported.
- */
-static const cJSON *scale_value(struct check *c, const cJSON *tree, const char *path,
-                                const char *expected)
-{
-    SCOPED_FREE char *parent = xstrndup(path, strcspn(path, "."));
-    const cJSON *value = json_get(tree, parent);
-    if (!value || cJSON_IsNull(value))
-        return NULL;
-    bool is_string = strcmp(expected, "string") == 0;
-    if (cJSON_IsObject(value)) {
-        value = json_get(value, path + strlen(parent) + 1);
-        if (!value || (is_string ? cJSON_IsString(value) : goprint_is_int64(value)))
-            return value;
-    } else {
-        expected = "map[string]interface{}";
-    }
-    SCOPED_FREE char *field = xasprintf(".%s", path);
-    SCOPED(buf_fini) struct buf printed = {0};
-    goprint_value(value, &printed);
-    (void)err_cause(c->causes, INVALID, field,
-                    "Invalid value: %s: .%s accessor error: %s is of the type %s, expected %s",
-                    is_string ? "\"\"" : "0", path, buf_cstr(&printed), goprint_type(value),
-                    expected);
-    return NULL;
-}
-
-static void check_scale_count(struct check *c, const cJSON *tree, const char *path)
-{
-    const cJSON *value = scale_value(c, tree, path, "int64");
-    int64_t n;
-    if (!value || json_node_i64(value, &n) < 0 || (n >= 0 && n <= INT32_MAX))
-        return;
-    SCOPED_FREE char *field = xasprintf(".%s", path);
-    (void)err_cause(c->causes, INVALID, field, "Invalid value: %lld: %s", (long long)n,
-                    n < 0 ? "should be a non-negative integer"
-                          : "should be less than or equal to 2147483647");
-}
-
-/* These look at the object whatever its schema says, and ratcheting does not apply to them. */
-static void check_scale(struct check *c, const cJSON *tree, const struct shape *shape,
-                        bool only_status)
-{
-    const struct kind *kind = kind_of_shape(shape);
-    if (!kind || !kind->scale)
-        return;
-    if (!only_status)
-        check_scale_count(c, tree, kind->scale->spec_replicas);
-    check_scale_count(c, tree, kind->scale->status_replicas);
-    (void)scale_value(c, tree, kind->scale->selector, "string");
-}
-
-/* ---- the whole
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- the whole --------------------------------------------------------------------------- */
 
 static void check_tree(struct check *c, const cJSON *tree, const struct shape *shape,
                        const struct validate_opts *opts, const cJSON *old)
@@ -639,7 +494,7 @@ int validate_tree(const cJSON *tree, const struct shape *shape, const struct val
     if (opts->old && (found.n_causes || c.list_causes.n_causes))
         check_changes(&c, tree, shape, opts);
     move_causes(&found, &c.list_causes);
-    check_scale(&c, tree, shape, opts->only_status);
+    validate_scale(tree, shape, opts->only_status, &found);
     bool failed = found.n_causes > 0;
     if (ret_structural)
         *ret_structural = c.structural;

@@ -5,101 +5,91 @@
 #include "apiserver/base/json.h"
 #include "tests/lib/suite.h"
 
-#define VERBS                                                                                      \
-    "\"verbs\":[\"delete\",\"deletecollection\",\"get\",\"list\",\"patch\",\"create\",\"update\"," \
-    "\"watch\"]"
-#define SUB_VERBS "\"verbs\":[\"get\",\"patch\",\"update\"]"
-#define GROUP(group)                                                                               \
-    "\"name\":\"" group "\",\"versions\":[{\"groupVersion\":\"" group                              \
-    "/v1beta1\",\"version\":\"v1beta1\"}],"                                                        \
-    "\"preferredVersion\":{\"groupVersion\":\"" group "/v1beta1\",\"version\":\"v1beta1\"}"
-#define MAIN(name, singular, kind, short_name, hash)                                               \
-    "{\"name\":\"" name "\",\"singularName\":\"" singular                                          \
-    "\",\"namespaced\":true,\"kind\":\"" kind "\"," VERBS ",\"shortNames\":[\"" short_name         \
-    "\"],\"storageVersionHash\":\"" hash "\"}"
-#define STATUS(name, kind)                                                                         \
-    "{\"name\":\"" name "/status\",\"singularName\":\"\",\"namespaced\":true,\"kind\":\"" kind     \
-    "\"," SUB_VERBS "}"
-#define SCALE(name)                                                                                \
-    "{\"name\":\"" name "/scale\",\"singularName\":\"\",\"namespaced\":true,\"group\":"            \
-    "\"autoscaling\",\"version\":\"v1\","                                                          \
-    "\"kind\":\"Scale\"," SUB_VERBS "}"
-#define KIND(group, kind) "{\"group\":\"" group "\",\"version\":\"v1beta1\",\"kind\":\"" kind "\"}"
-#define AGGREGATED(group, name, singular, kind, short_name, rest)                                  \
-    "{\"resource\":\"" name "\",\"responseKind\":" KIND(                                           \
-        group, kind) ",\"scope\":\"Namespaced\",\"singularResource\":\"" singular "\"," VERBS      \
-                     ",\"shortNames\":[\"" short_name "\"]" rest "}"
-#define AGGREGATED_STATUS(group, kind)                                                             \
-    "{\"subresource\":\"status\",\"responseKind\":" KIND(group, kind) "," SUB_VERBS "}"
+/* With ' for ", and @V and @S for the verbs of a resource and of a subresource. */
+#define VERBS "['delete','deletecollection','get','list','patch','create','update','watch']"
+#define SUB_VERBS "['get','patch','update']"
 #define A "agents.x-k8s.io"
 #define E "extensions.agents.x-k8s.io"
 
+/* clang-format off */
 static const char groups[] =
-    "{\"kind\":\"APIGroupList\",\"apiVersion\":\"v1\",\"groups\":[{" GROUP(A) "},{" GROUP(E) "}]}";
-static const char group_agents[] = "{\"kind\":\"APIGroup\",\"apiVersion\":\"v1\"," GROUP(A) "}";
+    "{'kind':'APIGroupList','apiVersion':'v1','groups':[{'name':'agents.x-k8s.io',"
+    "'versions':[{'groupVersion':'agents.x-k8s.io/v1beta1','version':'v1beta1'}],"
+    "'preferredVersion':{'groupVersion':'agents.x-k8s.io/v1beta1','version':'v1beta1'}},"
+    "{'name':'extensions.agents.x-k8s.io','versions':["
+    "{'groupVersion':'extensions.agents.x-k8s.io/v1beta1','version':'v1beta1'}],"
+    "'preferredVersion':{'groupVersion':'extensions.agents.x-k8s.io/v1beta1',"
+    "'version':'v1beta1'}}]}";
+static const char group_agents[] =
+    "{'kind':'APIGroup','apiVersion':'v1','name':'agents.x-k8s.io','versions':["
+    "{'groupVersion':'agents.x-k8s.io/v1beta1','version':'v1beta1'}],"
+    "'preferredVersion':{'groupVersion':'agents.x-k8s.io/v1beta1','version':'v1beta1'}}";
 static const char resources_agents[] =
-    "{\"kind\":\"APIResourceList\",\"apiVersion\":\"v1\",\"groupVersion\":\"" A
-    "/v1beta1\",\"resources\":[" MAIN("sandboxes", "sandbox", "Sandbox", "sandbox",
-                                      "fPd/zcm8A2c=") "," STATUS("sandboxes", "Sandbox") "]}";
+    "{'kind':'APIResourceList','apiVersion':'v1','groupVersion':'agents.x-k8s.io/v1beta1',"
+    "'resources':[{'name':'sandboxes','singularName':'sandbox','namespaced':true,"
+    "'kind':'Sandbox','verbs':@V,'shortNames':['sandbox'],"
+    "'storageVersionHash':'fPd/zcm8A2c='},{'name':'sandboxes/status','singularName':'',"
+    "'namespaced':true,'kind':'Sandbox','verbs':@S}]}";
 static const char resources_extensions[] =
-    "{\"kind\":\"APIResourceList\",\"apiVersion\":\"v1\",\"groupVersion\":\"" E
-    "/v1beta1\",\"resources\":[" MAIN("sandboxclaims", "sandboxclaim", "SandboxClaim", "sandboxclaim", "aLvkrUG8glw=") "," STATUS(
-        "sandboxclaims",
-        "SandboxClaim") "," MAIN("sandboxtemplates", "sandboxtemplate", "SandboxTemplate",
-                                 "sandboxtemplate",
-                                 "15/A/jIV9sA=") "," MAIN("sandboxwarmpools", "sandboxwarmpool",
-                                                          "SandboxWarmPool", "swp",
-                                                          "3qMP+J58q6o=") "," STATUS("sandboxwarmpo"
-                                                                                     "ols",
-                                                                                     "SandboxWarmPo"
-                                                                                     "ol") "," SCALE("sandboxwarmpools") "]}";
+    "{'kind':'APIResourceList','apiVersion':'v1',"
+    "'groupVersion':'extensions.agents.x-k8s.io/v1beta1','resources':["
+    "{'name':'sandboxclaims','singularName':'sandboxclaim','namespaced':true,"
+    "'kind':'SandboxClaim','verbs':@V,'shortNames':['sandboxclaim'],"
+    "'storageVersionHash':'aLvkrUG8glw='},{'name':'sandboxclaims/status','singularName':'',"
+    "'namespaced':true,'kind':'SandboxClaim','verbs':@S},{'name':'sandboxtemplates',"
+    "'singularName':'sandboxtemplate','namespaced':true,'kind':'SandboxTemplate','verbs':@V,"
+    "'shortNames':['sandboxtemplate'],'storageVersionHash':'15/A/jIV9sA='},"
+    "{'name':'sandboxwarmpools','singularName':'sandboxwarmpool','namespaced':true,"
+    "'kind':'SandboxWarmPool','verbs':@V,'shortNames':['swp'],"
+    "'storageVersionHash':'3qMP+J58q6o='},{'name':'sandboxwarmpools/status',"
+    "'singularName':'','namespaced':true,'kind':'SandboxWarmPool','verbs':@S},"
+    "{'name':'sandboxwarmpools/scale','singularName':'','namespaced':true,"
+    "'group':'autoscaling','version':'v1','kind':'Scale','verbs':@S}]}";
 static const char aggregated[] =
-    "{\"kind\":\"APIGroupDiscoveryList\",\"apiVersion\":\"apidiscovery.k8s.io/"
-    "v2\",\"metadata\":{},\"items\":["
-    "{\"metadata\":{\"name\":\"" A
-    "\"},\"versions\":[{\"version\":\"v1beta1\",\"freshness\":\"Current\",\"resources\":"
-    "[" AGGREGATED(
-        A, "sandboxes", "sandbox", "Sandbox", "sandbox",
-        ",\"subresources\":[" AGGREGATED_STATUS(
-            A,
-            "Sandbox") "]") "]}]},"
-                            "{\"metadata\":{\"name\":\"" E
-                            "\"},\"versions\":[{\"version\":\"v1beta1\",\"freshness\":\"Current\","
-                            "\"resources\":[" AGGREGATED(
-                                E, "sandboxclaims", "sandboxclaim", "SandboxClaim", "sandboxclaim",
-                                ",\"subresources\":[" AGGREGATED_STATUS(
-                                    E,
-                                    "SandboxClaim") "]") "," AGGREGATED(E, "sandboxtemplates",
-                                                                        "sandboxtemplate",
-                                                                        "SandboxTemplate",
-                                                                        "sandboxtemplate",
-                                                                        "") "," AGGREGATED(E,
-                                                                                           "sandbox"
-                                                                                           "warmpoo"
-                                                                                           "ls",
-                                                                                           "sandbox"
-                                                                                           "warmpoo"
-                                                                                           "l",
-                                                                                           "Sandbox"
-                                                                                           "WarmPoo"
-                                                                                           "l",
-                                                                                           "swp",
-                                                                                           ",\"subr"
-                                                                                           "esource"
-                                                                                           "s\":"
-                                                                                           "[" AGGREGATED_STATUS(
-                                                                                               E,
-                                                                                               "San"
-                                                                                               "dbo"
-                                                                                               "xWa"
-                                                                                               "rmP"
-                                                                                               "oo"
-                                                                                               "l") ","
-                                                                                                    "{\"subresource\":\"scale\",\"responseKind\":{\"group\":\"autoscaling\",\"version\":\"v1\",\"kind\":\"Scale\"}," SUB_VERBS
-                                                                                                    "}]") "]}]}]}";
+    "{'kind':'APIGroupDiscoveryList','apiVersion':'apidiscovery.k8s.io/v2','metadata':{},"
+    "'items':[{'metadata':{'name':'agents.x-k8s.io'},'versions':[{'version':'v1beta1',"
+    "'resources':[{'resource':'sandboxes','responseKind':{'group':'agents.x-k8s.io',"
+    "'version':'v1beta1','kind':'Sandbox'},'scope':'Namespaced','singularResource':'sandbox',"
+    "'verbs':@V,'shortNames':['sandbox'],'subresources':[{'subresource':'status',"
+    "'responseKind':{'group':'agents.x-k8s.io','version':'v1beta1','kind':'Sandbox'},"
+    "'verbs':@S}]}],'freshness':'Current'}]},"
+    "{'metadata':{'name':'extensions.agents.x-k8s.io'},'versions':[{'version':'v1beta1',"
+    "'resources':[{'resource':'sandboxclaims',"
+    "'responseKind':{'group':'extensions.agents.x-k8s.io','version':'v1beta1',"
+    "'kind':'SandboxClaim'},'scope':'Namespaced','singularResource':'sandboxclaim',"
+    "'verbs':@V,'shortNames':['sandboxclaim'],'subresources':[{'subresource':'status',"
+    "'responseKind':{'group':'extensions.agents.x-k8s.io','version':'v1beta1',"
+    "'kind':'SandboxClaim'},'verbs':@S}]},{'resource':'sandboxtemplates',"
+    "'responseKind':{'group':'extensions.agents.x-k8s.io','version':'v1beta1',"
+    "'kind':'SandboxTemplate'},'scope':'Namespaced','singularResource':'sandboxtemplate',"
+    "'verbs':@V,'shortNames':['sandboxtemplate']},{'resource':'sandboxwarmpools',"
+    "'responseKind':{'group':'extensions.agents.x-k8s.io','version':'v1beta1',"
+    "'kind':'SandboxWarmPool'},'scope':'Namespaced','singularResource':'sandboxwarmpool',"
+    "'verbs':@V,'shortNames':['swp'],'subresources':[{'subresource':'status',"
+    "'responseKind':{'group':'extensions.agents.x-k8s.io','version':'v1beta1',"
+    "'kind':'SandboxWarmPool'},'verbs':@S},{'subresource':'scale',"
+    "'responseKind':{'group':'autoscaling','version':'v1','kind':'Scale'},'verbs':@S}]}],"
+    "'freshness':'Current'}]}]}";
+/* clang-format on */
 
-static void assert_document(const struct buf *document, const char *expected)
+static char *expand(const char *text)
 {
+    struct buf out = {0};
+    for (const char *p = text; *p; p++) {
+        if (*p == '@')
+            buf_puts(&out, *++p == 'V' ? VERBS : SUB_VERBS);
+        else
+            buf_putc(&out, *p);
+    }
+    char *whole = buf_take(&out, NULL);
+    for (char *p = whole; *p; p++)
+        *p = *p == '\'' ? '"' : *p;
+    return whole;
+}
+
+static void assert_document(const struct buf *document, const char *text)
+{
+    SCOPED_FREE char *expected = expand(text);
     SCOPED(json_free_p) cJSON *ours = NULL;
     SCOPED(json_free_p) cJSON *wanted = NULL;
     ck_assert_int_eq(json_parse(document->data, document->len, NULL, &ours, NULL), 0);
