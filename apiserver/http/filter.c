@@ -21,7 +21,8 @@ static int enter_received(struct pipeline *p, struct request *req, struct respon
                           struct err *err)
 {
     (void)resp, (void)err;
-    req->start_ms = clock_monotonic_ms(&clock_system);
+    if (req->start_ms == 0) /* else the transport has set it, and time in its queue counts */
+        req->start_ms = clock_monotonic_ms(&clock_system);
     req->deadline_ms = req->start_ms + p->config.request_timeout_ms;
     req->max_body = p->config.max_body;
     return FILTER_GO_ON;

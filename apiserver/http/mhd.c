@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "apiserver/base/clock.h"
 #include "apiserver/base/log.h"
 #include "apiserver/base/map.h"
 #include "apiserver/base/mem.h"
@@ -133,6 +134,27 @@ static void read_head(struct exchange *x, const char *method)
     MHD_get_connection_values(x->connection, MHD_HEADER_KIND, put_header, &x->req.headers);
     x->step = STEP_BODY;
     peer_set_phase(x->peer, PEER_BODY);
+}
+
+/* Is there only one way to read the head? libmicrohttpd takes some that others read differently:
+ * names with a blank at their end, several lengths, a length beside chunks, codings it does not
+ * know. Where such a request ends is then a matter of opinion, and what follows it could be
+ * somebody else's; so it is refused and its connection ends. Source: RFC 9112, 5.1, 6.1 and 6.3. */
+static bool is_head_sound(const struct pairs *headers)
+{
+    static const char token[] = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
+                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    size_t n_framings = 0;
+    for (size_t i = 0; i < headers->n; i++) {
+        const struct pair *h = &headers->v[i];
+        if (h->name[0] == '\0' || h->name[strspn(h->name, token)] != '\0')
+            return false;
+        bool is_coding = strcasecmp(h->name, "Transfer-Encoding") == 0;
+        if (is_coding && strcasecmp(h->value, "chunked") != 0)
+            return false;
+        n_framings += is_coding || strcasecmp(h->name, "Content-Length") == 0;
+    }
+    return n_framings <= 1;
 }
 
 static void drop_body(struct exchange *x)
@@ -297,6 +319,14 @@ static enum MHD_Result send_response(struct exchange *x)
     return sent;
 }
 
+static void fill_bad_response(struct response *resp)
+{
+    resp->status = 400;
+    pairs_add(&resp->headers, "Content-Type", "text/plain; charset=utf-8");
+    pairs_add(&resp->headers, "Connection", "close");
+    buf_puts(&resp->body, "400 Bad Request");
+}
+
 static void fill_busy_response(struct response *resp)
 {
     resp->status = 429;
@@ -320,6 +350,7 @@ static void run_handler(void *item)
 static enum MHD_Result start_work(struct exchange *x)
 {
     peer_set_phase(x->peer, PEER_BUSY);
+    x->req.start_ms = clock_monotonic_ms(&clock_system);
     if (x->is_refused) {
         fill_busy_response(&x->resp);
         return send_response(x);
@@ -346,6 +377,10 @@ static enum MHD_Result on_access(void *ctx, struct MHD_Connection *connection, c
     switch (x->step) {
     case STEP_HEAD:
         read_head(x, method);
+        if (!is_head_sound(&x->req.headers)) {
+            fill_bad_response(&x->resp);
+            return send_response(x);
+        }
         if (!is_announced_too_large(x))
             return MHD_YES;
         x->req.body_too_large = true;

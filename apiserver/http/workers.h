@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 struct workers;
-/* n threads; at most max_queue items wait. run gets each item on one of the threads. NULL when no
- * thread can be had. */
+/* n threads, and up to 20 times as many while there is so much to do; at most max_queue items wait.
+ * run gets each item on one of the threads. NULL when the n threads cannot be had. */
 struct workers *workers_new(int n, size_t max_queue, void (*run)(void *item));
 bool workers_put(struct workers *w,
                  void *item); /* false when the queue is full or closed; the caller keeps item */
