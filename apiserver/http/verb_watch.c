@@ -194,7 +194,6 @@ static int negotiate_watch(struct request *req, struct negotiated *ret,
         return -(int)err->code;
     if (ret->transform == TRANSFORM_PARTIAL_LIST)
         return err_set(err, ERR_UNKNOWN, "content is not a list");
-    *ret_include = TABLE_METADATA;
     if (ret->transform != TRANSFORM_TABLE)
         return 0;
     return table_parse_include(pairs_get(&req->params, "includeObject"), ret_include, err);
@@ -205,7 +204,7 @@ int verb_watch(struct pipeline *p, struct request *req, struct response *resp, s
     struct negotiated form;
     struct list_options options;
     struct watch_request request;
-    enum table_include include;
+    enum table_include include = TABLE_METADATA;
     if (negotiate_watch(req, &form, &include, err) < 0 ||
         params_list(&req->params, true, &options, err) < 0 ||
         fill_request(p, req, &options, &request, err) < 0)

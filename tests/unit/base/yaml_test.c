@@ -166,6 +166,19 @@ START_TEST(reads_only_the_given_bytes)
 }
 END_TEST
 
+START_TEST(first_document)
+{
+    static const char text[] = "a: 1\n---\nb: [\n";
+    SCOPED(json_free_p) cJSON *tree = NULL;
+    const struct json_opts opts = {.flags = YAML_FIRST_DOCUMENT};
+    cJSON *none = NULL;
+    ck_assert_int_eq(yaml_parse(text, strlen(text), &opts, &tree, NULL), 0);
+    SCOPED_FREE char *out = json_to_str(tree);
+    ck_assert_str_eq(out, "{\"a\":1}");
+    ck_assert_int_eq(yaml_parse("a: 1\n---\nb: 2\n", 15, NULL, &none, NULL), -ERR_BAD_REQUEST);
+}
+END_TEST
+
 START_TEST(all_documents)
 {
     static const char text[] = "# first\na: 1\n---\n---\n# empty\n---\n- b\n...\n---\n{\"c\": 2}\n";
@@ -497,14 +510,31 @@ START_TEST(prints_scalars_and_nothing)
 }
 END_TEST
 
+/* YAML 1.1 has a type for times, so that they are quoted; what only resembles them is not. */
+START_TEST(quotes_times)
+{
+    SCOPED(json_free_p)
+    cJSON *tree = parse(
+        "[\"2026-01-02T03:04:05Z\", \"2026-1-2\", \"2026-01-02 x\", \"2026-01\", \"12026-01-02\", "
+        "\"2026-01-02x\", \"2026-012-02\"]");
+    SCOPED(buf_fini) struct buf out = {0};
+    yaml_print(tree, &out);
+    ck_assert_str_eq(
+        out.data,
+        "- \"2026-01-02T03:04:05Z\"\n- \"2026-1-2\"\n- \"2026-01-02 x\"\n- 2026-01\n- 12026-01-02\n"
+        "- 2026-01-02x\n- 2026-012-02\n");
+}
+END_TEST
+
 SUITE(yaml)
 {
     LOOP("reads", reads, 0, ARRAY_LEN(good));
     LOOP("refuses", refuses, 0, ARRAY_LEN(bad));
     TESTS("reading", keeps_last_duplicate, replaces_bad_utf8, reads_only_the_given_bytes,
-          all_documents);
+          first_document, all_documents);
     TESTS("limits", alias_expansion_is_bounded, alias_bytes_are_bounded, nested_anchors_are_bounded,
           depth_is_bounded, deep_and_long);
-    TESTS("printing", prints_as_kubectl_does, long_keys_read_back, prints_scalars_and_nothing);
+    TESTS("printing", prints_as_kubectl_does, long_keys_read_back, prints_scalars_and_nothing,
+          quotes_times);
     LOOP("strings", string_reads_back, 0, ARRAY_LEN(strings));
 }
