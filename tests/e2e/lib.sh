@@ -44,7 +44,7 @@ refused() {
 is() { if [ "$2" = "$3" ]; then ok "$1"; else not_ok "$1" "expected: $2"$'\n'"got:      $3"; fi; }
 
 # like TEXT EXTENDED-REGULAR-EXPRESSION ACTUAL: some line matches.
-like() { if printf '%s\n' "$3" | grep -qE -- "$2"; then ok "$1"; else not_ok "$1" "nothing matches: $2"$'\n'"$3"; fi; }
+like() { if grep -qE -- "$2" <<<"$3"; then ok "$1"; else not_ok "$1" "nothing matches: $2"$'\n'"$3"; fi; }
 
 # has TEXT WORDS ACTUAL: the words stand in it literally.
 has() { if [[ $3 == *"$2"* ]]; then ok "$1"; else not_ok "$1" "not found: $2"$'\n'"$3"; fi; }

@@ -40,11 +40,11 @@ cgroup_roots() {
 # cgroup_trees: all of them. Beside version 1 trees an empty version 2 tree may be mounted, and runc makes groups there.
 cgroup_trees() { awk '{ for (i = 7; $i != "-"; i++); if ($(i + 1) ~ /^cgroup2?$/) print $5 }' /proc/self/mountinfo | sort -u; }
 
-cgroup_is_v2() { [ -e "$(cgroup_roots | head -n 1)/cgroup.controllers" ]; }
+cgroup_is_v2() { [ -e "$(cgroup_roots | sed -n 1p)/cgroup.controllers" ]; }
 
 cgroup_obstacle() {
     local root
-    root=$(cgroup_roots | head -n 1)
+    root=$(cgroup_roots | sed -n 1p)
     [ -n "$root" ] || { echo "no control groups are mounted" && return; }
     mkdir "$root/asb-probe-$$" 2>/dev/null || { echo "control groups under $root cannot be made" && return; }
     rmdir "$root/asb-probe-$$"
@@ -128,7 +128,7 @@ cgroup_remove() {
 net_exists() { [ -e "$NETNS" ] && nsenter "--net=$NETNS" true 2>/dev/null; }
 
 # net_is_free ADDRESS: no route but the default one leads there.
-net_is_free() { ! ip -4 route show match "$1" 2>/dev/null | grep -qv ^default; }
+net_is_free() { ip -4 route show match "$1" | awk '$1 != "default" { taken = 1 } END { exit taken }'; }
 
 # net_choose: a free /30; the last one if it is still free, so that addresses in certificates stay right.
 net_choose() {
