@@ -1,5 +1,5 @@
-/* The order of admission. Each step is a function on the tree; what a step may find is said where it is defined.
- * Source of the order: kubernetes-api.md 15, 17, 19, 22. */
+/* The order of admission. Each step is a function on the tree; what a step may find is said where
+ * it is defined. Source of the order: kubernetes-api.md 15, 17, 19, 22. */
 #include "admission/admit.h"
 
 #include <stdarg.h>
@@ -54,8 +54,9 @@ static int step_defaults(struct admission *a, struct err *err)
 
 static bool is_blocking(const char *reason)
 {
-    static const char *const reasons[] = {"FieldValueRequired", "FieldValueNotSupported", "FieldValueTooLong",
-                                          "FieldValueTooMany", "FieldValueTypeInvalid"};
+    static const char *const reasons[] = {"FieldValueRequired", "FieldValueNotSupported",
+                                          "FieldValueTooLong", "FieldValueTooMany",
+                                          "FieldValueTypeInvalid"};
     for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
         if (strcmp(reason, reasons[i]) == 0)
             return true;
@@ -86,14 +87,16 @@ static size_t print_causes(const struct err *causes, struct buf *out)
     for (size_t i = 0; i < causes->n_causes && !buf_failed(out); i++) {
         if (is_said(causes, i))
             continue;
-        buf_printf(out, "%s%s: %s", n ? ", " : "", causes->causes[i].field, causes->causes[i].message);
+        buf_printf(out, "%s%s: %s", n ? ", " : "", causes->causes[i].field,
+                   causes->causes[i].message);
         n++;
     }
     return n;
 }
 
 /* Makes the whole error of its causes: Kind.group "name" is invalid: one, or [several]. */
-static int refuse_invalid(struct err *causes, const char *group, const char *kind, const char *name, struct err *err)
+static int refuse_invalid(struct err *causes, const char *group, const char *kind, const char *name,
+                          struct err *err)
 {
     SCOPED(buf_fini) struct buf text = {.max = MESSAGE_MAX}, whole = {.max = 2 * MESSAGE_MAX};
     size_t n = print_causes(causes, &text);
@@ -112,19 +115,21 @@ static int check_type(const struct admission *a, struct err *err)
     const struct kind *k = a->req->kind;
     SCOPED(err_fini) struct err causes = {0};
     SCOPED_FREE char *expected = xasprintf("%s%s%s", k->group, k->group[0] ? "/" : "", k->version);
-    const char *kind = json_str_or(a->object, "kind", ""), *version = json_str_or(a->object, "apiVersion", "");
+    const char *kind = json_str_or(a->object, "kind", ""),
+               *version = json_str_or(a->object, "apiVersion", "");
     const char *slash = strchr(version, '/');
     SCOPED_FREE char *group = slash ? xstrndup(version, (size_t)(slash - version)) : xstrdup("");
     SCOPED(buf_fini) struct buf quoted = {0};
     if (strcmp(version, expected) != 0) {
         buf_go_quote(&quoted, version, strlen(version));
-        err_cause(&causes, "FieldValueInvalid", "apiVersion", "Invalid value: %s: must be %s", buf_cstr(&quoted),
-                  expected);
+        err_cause(&causes, "FieldValueInvalid", "apiVersion", "Invalid value: %s: must be %s",
+                  buf_cstr(&quoted), expected);
     }
     if (strcmp(kind, k->kind) != 0) {
         buf_clear(&quoted);
         buf_go_quote(&quoted, kind, strlen(kind));
-        err_cause(&causes, "FieldValueInvalid", "kind", "Invalid value: %s: must be %s", buf_cstr(&quoted), k->kind);
+        err_cause(&causes, "FieldValueInvalid", "kind", "Invalid value: %s: must be %s",
+                  buf_cstr(&quoted), k->kind);
     }
     if (causes.n_causes == 0)
         return 0;
@@ -144,7 +149,8 @@ static int step_validate(struct admission *a, struct err *err)
     rules_validate(a, has_blocking(&causes), &causes);
     if (causes.n_causes == 0)
         return 0;
-    return refuse_invalid(&causes, k->group, k->kind, json_str_or(a->object, "metadata.name", ""), err);
+    return refuse_invalid(&causes, k->group, k->kind, json_str_or(a->object, "metadata.name", ""),
+                          err);
 }
 
 /* ---- the order ---- */
@@ -154,24 +160,17 @@ static const struct {
     admit_step run;
     enum when when;
 } steps[] = {
-    {step_group_version, ALWAYS},
-    {step_metadata_types, ALWAYS},
-    {step_unknown_fields, ALWAYS},
-    {step_defaults, ALWAYS},
-    {step_identity, ALWAYS},
-    {step_namespace_state, ON_CREATE},
-    {step_preconditions, ON_UPDATE},
-    {step_status, ALWAYS},
-    {step_owners, ALWAYS},
-    {step_system_fields, ALWAYS},
-    {step_generate_name, ON_CREATE},
-    {step_generation, ON_UPDATE},
-    {step_validate, ALWAYS},
-    {step_finalizer_warnings, ALWAYS},
+    {step_group_version, ALWAYS},    {step_metadata_types, ALWAYS},
+    {step_unknown_fields, ALWAYS},   {step_defaults, ALWAYS},
+    {step_identity, ALWAYS},         {step_namespace_state, ON_CREATE},
+    {step_preconditions, ON_UPDATE}, {step_status, ALWAYS},
+    {step_owners, ALWAYS},           {step_system_fields, ALWAYS},
+    {step_generate_name, ON_CREATE}, {step_generation, ON_UPDATE},
+    {step_validate, ALWAYS},         {step_finalizer_warnings, ALWAYS},
 };
 
-int admit(const struct admit_env *env, const struct admit_request *req, cJSON *object, struct pairs *warnings,
-          struct err *err)
+int admit(const struct admit_env *env, const struct admit_request *req, cJSON *object,
+          struct pairs *warnings, struct err *err)
 {
     struct admission a = {.env = env,
                           .req = req,
@@ -180,8 +179,8 @@ int admit(const struct admit_env *env, const struct admit_request *req, cJSON *o
                           .is_update = req->operation == ADMIT_UPDATE,
                           .is_main = !req->is_status};
     if (!cJSON_IsObject(object))
-        return err_set(err, ERR_BAD_REQUEST, "the object provided is unrecognized (must be of type %s)",
-                       req->kind->kind);
+        return err_set(err, ERR_BAD_REQUEST,
+                       "the object provided is unrecognized (must be of type %s)", req->kind->kind);
     for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
         if (!(steps[i].when & (a.is_update ? ON_UPDATE : ON_CREATE)))
             continue;

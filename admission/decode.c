@@ -1,6 +1,7 @@
-/* Is the tree, as text, an object of that kind? Metadata must have Go's types, since clients know it as a Go struct and the
- * texts of its decoder; the rest is held against the table: what the table does not know is removed, and refused or
- * warned of as the client asked. Source: kubernetes-api.md 15, 22. */
+/* Is the tree, as text, an object of that kind? Metadata must have Go's types, since clients know
+ * it as a Go struct and the texts of its decoder; the rest is held against the table: what the
+ * table does not know is removed, and refused or warned of as the client asked. Source:
+ * kubernetes-api.md 15, 22. */
 #include "admission/gotime.h"
 #include "admission/steps.h"
 #include "apiserver/base/json.h"
@@ -23,7 +24,8 @@ static int refuse_patched(const char *patched, const char *why, struct err *err)
     SCOPED(err_fini) struct err e = {0};
     SCOPED(buf_fini) struct buf quoted = {0};
     goprint_quoted(patched, &quoted);
-    err_set(&e, ERR_INVALID, " \"\" is invalid: patch: Invalid value: %s: %s", buf_cstr(&quoted), why);
+    err_set(&e, ERR_INVALID, " \"\" is invalid: patch: Invalid value: %s: %s", buf_cstr(&quoted),
+            why);
     err_cause(&e, "FieldValueInvalid", "patch", "Invalid value: %s: %s", buf_cstr(&quoted), why);
     e.has_details = true;
     return err_move(err, &e);
@@ -32,8 +34,8 @@ static int refuse_patched(const char *patched, const char *why, struct err *err)
 static int refuse_body(const struct admission *a, const char *why, struct err *err)
 {
     const struct kind *k = a->req->kind;
-    return err_set(err, ERR_BAD_REQUEST, "%s in version \"%s\" cannot be handled as a %s: %s", k->kind, k->version,
-                   k->kind, why);
+    return err_set(err, ERR_BAD_REQUEST, "%s in version \"%s\" cannot be handled as a %s: %s",
+                   k->kind, k->version, k->kind, why);
 }
 
 static int refuse_decoding(const struct admission *a, const char *why, struct err *err)
@@ -46,7 +48,8 @@ static int refuse_decoding(const struct admission *a, const char *why, struct er
 
 /* ---- kind and apiVersion ---- */
 
-/* A body of another version is refused here; what a patch did to either is judged in validation, unless the kind is gone. */
+/* A body of another version is refused here; what a patch did to either is judged in validation,
+ * unless the kind is gone. */
 int step_group_version(struct admission *a, struct err *err)
 {
     const struct kind *k = a->req->kind;
@@ -56,19 +59,30 @@ int step_group_version(struct admission *a, struct err *err)
         SCOPED_FREE char *why = xasprintf("Object 'Kind' is missing in '%s'", text);
         if (a->req->is_patch)
             return refuse_patched(text, why, err);
-        return err_set(err, ERR_BAD_REQUEST, "the object provided is unrecognized (must be of type %s): %s", k->kind,
+        return err_set(err, ERR_BAD_REQUEST,
+                       "the object provided is unrecognized (must be of type %s): %s", k->kind,
                        why);
     }
     SCOPED_FREE char *expected = xasprintf("%s%s%s", k->group, k->group[0] ? "/" : "", k->version);
     if (a->req->is_patch || strcmp(version, expected) == 0)
         return 0;
     return err_set(err, ERR_BAD_REQUEST,
-                   "the API version in the data (%s) does not match the expected API version (%s)", version, expected);
+                   "the API version in the data (%s) does not match the expected API version (%s)",
+                   version, expected);
 }
 
 /* ---- types of metadata ---- */
 
-enum go_type { GO_STRING, GO_INT64, GO_BOOL, GO_TIME, GO_STRING_MAP, GO_STRINGS, GO_STRUCTS, GO_ANY };
+enum go_type {
+    GO_STRING,
+    GO_INT64,
+    GO_BOOL,
+    GO_TIME,
+    GO_STRING_MAP,
+    GO_STRINGS,
+    GO_STRUCTS,
+    GO_ANY
+};
 struct go_field {
     const char *name;
     enum go_type type;
@@ -77,10 +91,15 @@ struct go_field {
     const struct go_field *fields; /* GO_STRUCTS */
 };
 
-/* By name: Go meets them in that order. Source of the types: apimachinery's ObjectMeta, OwnerReference, ManagedFieldsEntry. */
+/* By name: Go meets them in that order. Source of the types: apimachinery's ObjectMeta,
+ * OwnerReference, ManagedFieldsEntry. */
 static const struct go_field owner_fields[] = {
-    {"apiVersion", GO_STRING, "string"},       {"blockOwnerDeletion", GO_BOOL, "bool"}, {"controller", GO_BOOL, "bool"},
-    {"kind", GO_STRING, "string"},             {"name", GO_STRING, "string"},           {"uid", GO_STRING, "types.UID"},
+    {"apiVersion", GO_STRING, "string"},
+    {"blockOwnerDeletion", GO_BOOL, "bool"},
+    {"controller", GO_BOOL, "bool"},
+    {"kind", GO_STRING, "string"},
+    {"name", GO_STRING, "string"},
+    {"uid", GO_STRING, "types.UID"},
     {0},
 };
 static const struct go_field manager_fields[] = {
@@ -124,7 +143,8 @@ static const char *json_word(const cJSON *node)
 /* json: cannot unmarshal WHAT into Go struct field WHERE of type TYPE; owned. */
 static char *type_error(const cJSON *node, const char *where, const char *type)
 {
-    return xasprintf("json: cannot unmarshal %s into Go struct field %s of type %s", json_word(node), where, type);
+    return xasprintf("json: cannot unmarshal %s into Go struct field %s of type %s",
+                     json_word(node), where, type);
 }
 
 static char *check_int64(const cJSON *node, const char *where)
@@ -135,7 +155,8 @@ static char *check_int64(const cJSON *node, const char *where)
     if (json_node_is_int(node) && json_node_i64(node, &ignored) == 0)
         return NULL;
     SCOPED_FREE char *number = json_to_str(node);
-    return xasprintf("json: cannot unmarshal number %s into Go struct field %s of type int64", number, where);
+    return xasprintf("json: cannot unmarshal number %s into Go struct field %s of type int64",
+                     number, where);
 }
 
 static char *check_time(const cJSON *node)
@@ -152,8 +173,10 @@ static char *check_strings(const cJSON *node, const char *where)
 {
     const cJSON *item;
     cJSON_ArrayForEach(item, node)
+    {
         if (!cJSON_IsString(item) && !cJSON_IsNull(item))
             return type_error(item, where, "string");
+    }
     return NULL;
 }
 
@@ -190,9 +213,11 @@ static char *check_member(const cJSON *node, const struct go_field *f, const cha
     case GO_TIME:
         return check_time(node);
     case GO_STRING_MAP:
-        return cJSON_IsObject(node) ? check_strings(node, where) : type_error(node, where, f->type_name);
+        return cJSON_IsObject(node) ? check_strings(node, where)
+                                    : type_error(node, where, f->type_name);
     case GO_STRINGS:
-        return cJSON_IsArray(node) ? check_strings(node, where) : type_error(node, where, f->type_name);
+        return cJSON_IsArray(node) ? check_strings(node, where)
+                                   : type_error(node, where, f->type_name);
     case GO_STRUCTS:
         return check_structs(node, f, where);
     case GO_ANY:
@@ -221,7 +246,8 @@ int step_metadata_types(struct admission *a, struct err *err)
     if (metadata && !cJSON_IsNull(metadata))
         why = cJSON_IsObject(metadata)
                   ? check_struct(metadata, metadata_fields, "ObjectMeta")
-                  : xasprintf("json: cannot unmarshal %s into Go value of type v1.ObjectMeta", json_word(metadata));
+                  : xasprintf("json: cannot unmarshal %s into Go value of type v1.ObjectMeta",
+                              json_word(metadata));
     if (why)
         return refuse_decoding(a, why, err);
     if (!cJSON_IsObject(metadata))
@@ -252,11 +278,13 @@ static void print_findings(const struct pairs *findings, struct buf *out)
 static int compare_unknown(const void *a, const void *b)
 {
     const struct pair *x = a, *y = b;
-    bool x_meta = str_has_prefix(x->name, "metadata."), y_meta = str_has_prefix(y->name, "metadata.");
+    bool x_meta = str_has_prefix(x->name, "metadata."),
+         y_meta = str_has_prefix(y->name, "metadata.");
     return x_meta != y_meta ? y_meta - x_meta : strcmp(x->name, y->name);
 }
 
-static int refuse_strictly(const struct admission *a, const char *patched, const struct pairs *unknown, struct err *err)
+static int refuse_strictly(const struct admission *a, const char *patched,
+                           const struct pairs *unknown, struct err *err)
 {
     SCOPED(buf_fini) struct buf list = {0};
     print_findings(a->req->decode_findings, &list);
@@ -282,7 +310,8 @@ static void warn_of_findings(struct admission *a, const struct pairs *unknown)
     }
 }
 
-/* Removed in every mode; repeated members were settled by the reader. Order: repeated, metadata's, others by path. */
+/* Removed in every mode; repeated members were settled by the reader. Order: repeated, metadata's,
+ * others by path. */
 int step_unknown_fields(struct admission *a, struct err *err)
 {
     SCOPED(pairs_fini) struct pairs unknown = {0};

@@ -24,8 +24,8 @@ static bool skip_zone(const char **p)
         return true;
     }
     const char *s = *p;
-    bool fits = (s[0] == '+' || s[0] == '-') && is_digit(s[1]) && is_digit(s[2]) && s[3] == ':' && is_digit(s[4]) &&
-                is_digit(s[5]);
+    bool fits = (s[0] == '+' || s[0] == '-') && is_digit(s[1]) && is_digit(s[2]) && s[3] == ':' &&
+                is_digit(s[4]) && is_digit(s[5]);
     if (fits)
         *p += 6;
     return fits;
@@ -58,7 +58,8 @@ static const char *range_text(const char *s)
 
 char *gotime_check_rfc3339(const char *s)
 {
-    static const char *const elements[] = {"2006", "-", "01", "-", "02", "T", "15", ":", "04", ":", "05", "Z07:00"};
+    static const char *const elements[] = {"2006", "-", "01", "-", "02", "T",
+                                           "15",   ":", "04", ":", "05", "Z07:00"};
     int64_t ignored;
     if (clock_parse_rfc3339(s, &ignored) == 0)
         return NULL;

@@ -1,5 +1,6 @@
-/* Does the object belong where it was sent: name and namespace of the URL, a namespace that takes new objects, and, for an
- * update, the very object and version that the client saw. Source: kubernetes-api.md 14.1, 17, 30.1. */
+/* Does the object belong where it was sent: name and namespace of the URL, a namespace that takes
+ * new objects, and, for an update, the very object and version that the client saw. Source:
+ * kubernetes-api.md 14.1, 17, 30.1. */
 #include <stdlib.h>
 
 #include "admission/steps.h"
@@ -12,7 +13,8 @@ static int check_namespace(struct admission *a, struct err *err)
     const char *given = json_str_or(a->object, "metadata.namespace", "");
     if (given[0] && strcmp(given, expected) != 0)
         return err_set(err, ERR_BAD_REQUEST,
-                       "the namespace of the provided object does not match the namespace sent on the request");
+                       "the namespace of the provided object does not match the namespace sent on "
+                       "the request");
     if (expected[0])
         json_set_str(metadata_of(a), "namespace", expected);
     else
@@ -27,12 +29,14 @@ int step_identity(struct admission *a, struct err *err)
         return rc;
     const char *name = json_str_or(a->object, "metadata.name", "");
     if (name[0] == '\0')
-        return err_set(err, ERR_BAD_REQUEST,
-                       "the name of the object (%s based on URL) was undeterminable: name must be provided",
-                       a->req->name);
+        return err_set(
+            err, ERR_BAD_REQUEST,
+            "the name of the object (%s based on URL) was undeterminable: name must be provided",
+            a->req->name);
     if (strcmp(name, a->req->name) != 0)
-        return err_set(err, ERR_BAD_REQUEST, "the name of the object (%s) does not match the name on the URL (%s)",
-                       name, a->req->name);
+        return err_set(err, ERR_BAD_REQUEST,
+                       "the name of the object (%s) does not match the name on the URL (%s)", name,
+                       a->req->name);
     return 0;
 }
 
@@ -45,15 +49,18 @@ static int refuse_absent(const char *namespace_name, struct err *err)
     return -ERR_NOT_FOUND;
 }
 
-static int refuse_terminating(const struct admission *a, const char *namespace_name, struct err *err)
+static int refuse_terminating(const struct admission *a, const char *namespace_name,
+                              struct err *err)
 {
     const struct kind *k = a->req->kind;
     const char *name = json_str_or(a->object, "metadata.name", "");
     SCOPED_FREE char *resource = resource_of(k);
     err_set(err, ERR_FORBIDDEN,
-            "%s \"%s\" is forbidden: unable to create new content in namespace %s because it is being terminated",
+            "%s \"%s\" is forbidden: unable to create new content in namespace %s because it is "
+            "being terminated",
             resource, name, namespace_name);
-    err_cause(err, "NamespaceTerminating", "metadata.namespace", "namespace %s is being terminated", namespace_name);
+    err_cause(err, "NamespaceTerminating", "metadata.namespace", "namespace %s is being terminated",
+              namespace_name);
     err_details(err, k->group, k->plural, name, NULL);
     return -ERR_FORBIDDEN;
 }
@@ -78,13 +85,14 @@ static int refuse_update(const struct admission *a, const char *why, struct err 
 {
     const struct kind *k = a->req->kind;
     SCOPED_FREE char *resource = resource_of(k);
-    err_set(err, ERR_CONFLICT, "Operation cannot be fulfilled on %s \"%s\": %s", resource, a->req->name, why);
+    err_set(err, ERR_CONFLICT, "Operation cannot be fulfilled on %s \"%s\": %s", resource,
+            a->req->name, why);
     err_details(err, k->group, k->plural, a->req->name, NULL);
     return -ERR_CONFLICT;
 }
 
-/* A PUT of another uid is a failed precondition; in a patch it is a change of what cannot be changed (validation). The key in
- * the text is the one kube-apiserver would use. */
+/* A PUT of another uid is a failed precondition; in a patch it is a change of what cannot be
+ * changed (validation). The key in the text is the one kube-apiserver would use. */
 static int check_uid(const struct admission *a, struct err *err)
 {
     const struct kind *k = a->req->kind;
@@ -92,17 +100,18 @@ static int check_uid(const struct admission *a, struct err *err)
     const char *stored = json_str_or(a->req->old, "metadata.uid", "");
     if (a->req->is_patch || given[0] == '\0' || strcmp(given, stored) == 0)
         return 0;
-    SCOPED_FREE char *why =
-        xasprintf("StorageError: invalid object, Code: 4, Key: /registry/%s/%s/%s/%s, ResourceVersion: 0, "
-                  "AdditionalErrorMsg: Precondition failed: UID in precondition: %s, UID in object meta: %s",
-                  k->group, k->plural, a->req->namespace_name ? a->req->namespace_name : "", a->req->name, given,
-                  stored);
+    SCOPED_FREE char *why = xasprintf(
+        "StorageError: invalid object, Code: 4, Key: /registry/%s/%s/%s/%s, ResourceVersion: 0, "
+        "AdditionalErrorMsg: Precondition failed: UID in precondition: %s, UID in object meta: %s",
+        k->group, k->plural, a->req->namespace_name ? a->req->namespace_name : "", a->req->name,
+        given, stored);
     return refuse_update(a, why, err);
 }
 
 static int refuse_missing_version(const struct admission *a, struct err *err)
 {
-    static const char field[] = "metadata.resourceVersion", text[] = "Invalid value: 0: must be specified for an update";
+    static const char field[] = "metadata.resourceVersion",
+                      text[] = "Invalid value: 0: must be specified for an update";
     const struct kind *k = a->req->kind;
     SCOPED(err_fini) struct err e = {0};
     SCOPED_FREE char *resource = resource_of(k);
@@ -135,6 +144,8 @@ int step_preconditions(struct admission *a, struct err *err)
         return refuse_missing_version(a, err);
     if (str_to_u64(stored, &stored_rev) == 0 && rev == stored_rev)
         return 0;
-    return refuse_update(
-        a, "the object has been modified; please apply your changes to the latest version and try again", err);
+    return refuse_update(a,
+                         "the object has been modified; please apply your changes to the latest "
+                         "version and try again",
+                         err);
 }

@@ -19,8 +19,11 @@ static void take_only_status(struct admission *a)
     while (a->object->child)
         json_remove(a->object, a->object->child->string);
     const cJSON *member;
-    cJSON_ArrayForEach(member, a->req->old) if (strcmp(member->string, "status") != 0)
-        json_set(a->object, member->string, json_copy(member));
+    cJSON_ArrayForEach(member, a->req->old)
+    {
+        if (strcmp(member->string, "status") != 0)
+            json_set(a->object, member->string, json_copy(member));
+    }
     if (status)
         json_set(a->object, "status", status);
     if (version)
@@ -213,8 +216,11 @@ int step_owners(struct admission *a, struct err *err)
 static bool has_string(const cJSON *list, const char *s)
 {
     const cJSON *item;
-    cJSON_ArrayForEach(item, list) if (cJSON_IsString(item) &&
-                                       strcmp(item->valuestring, s) == 0) return true;
+    cJSON_ArrayForEach(item, list)
+    {
+        if (cJSON_IsString(item) && strcmp(item->valuestring, s) == 0)
+            return true;
+    }
     return false;
 }
 

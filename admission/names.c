@@ -1,5 +1,6 @@
-/* What a name may be. The texts are those of apimachinery's validation, odd blanks included; see kubernetes-api.md 14.3 and
- * 14.5. No regular expressions: the languages are small, and the names hostile. */
+/* What a name may be. The texts are those of apimachinery's validation, odd blanks included; see
+ * kubernetes-api.md 14.3 and 14.5. No regular expressions: the languages are small, and the names
+ * hostile. */
 #include "admission/names.h"
 
 #include "admission/admit.h"
@@ -9,19 +10,25 @@
 #define SUBDOMAIN_RE "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 #define NAME_PART_RE "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 
-static const char subdomain_text[] =
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
-    "end with an alphanumeric character (e.g. 'example.com', regex used for validation is '" SUBDOMAIN_RE "')";
+static const char subdomain_text[] = "a lowercase RFC 1123 subdomain must consist of lower case "
+                                     "alphanumeric characters, '-' or '.', and must start and "
+                                     "end with an alphanumeric character (e.g. 'example.com', "
+                                     "regex used for validation is '" SUBDOMAIN_RE "')";
 static const char label_text[] =
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "
+    "must start and end with "
     "an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
     "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-#define NAME_PART_TEXT                                                                                                 \
-    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character " \
-    "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '" NAME_PART_RE "')"
+#define NAME_PART_TEXT                                                                             \
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "    \
+    "alphanumeric character "                                                                      \
+    "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '" NAME_PART_RE    \
+    "')"
 static const char label_value_text[] =
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
-    "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
+    "and must start and "
+    "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used "
+    "for validation is "
     "'(" NAME_PART_RE ")?')";
 
 #define SUBDOMAIN_MAX 253
@@ -89,11 +96,13 @@ const char *name_check_label(const char *s)
     return strchr(s, '.') && is_subdomain(s, n) ? "must not contain dots" : label_text;
 }
 
-static void refuse(struct err *causes, const char *field, const char *value, const char *what, const char *text)
+static void refuse(struct err *causes, const char *field, const char *value, const char *what,
+                   const char *text)
 {
     SCOPED(buf_fini) struct buf quoted = {0};
     buf_go_quote(&quoted, value, strlen(value));
-    err_cause(causes, "FieldValueInvalid", field, "Invalid value: %s: %s%s", buf_cstr(&quoted), what, text);
+    err_cause(causes, "FieldValueInvalid", field, "Invalid value: %s: %s%s", buf_cstr(&quoted),
+              what, text);
 }
 
 size_t name_check_object(const char *s, bool is_prefix, const char *field, struct err *causes)
@@ -116,7 +125,8 @@ size_t name_check_object(const char *s, bool is_prefix, const char *field, struc
 }
 
 /* Parts of a key; shown is the whole key as it was written. */
-static size_t check_prefix_part(const char *part, size_t n, const char *shown, const char *field, struct err *causes)
+static size_t check_prefix_part(const char *part, size_t n, const char *shown, const char *field,
+                                struct err *causes)
 {
     if (n == 0) {
         refuse(causes, field, shown, "prefix part ", "must be non-empty");
@@ -134,7 +144,8 @@ static size_t check_prefix_part(const char *part, size_t n, const char *shown, c
     return found;
 }
 
-static size_t check_name_part(const char *part, const char *shown, const char *field, struct err *causes)
+static size_t check_name_part(const char *part, const char *shown, const char *field,
+                              struct err *causes)
 {
     size_t n = strlen(part), found = 0;
     if (n == 0) {
@@ -158,7 +169,8 @@ static size_t check_key(const char *key, const char *shown, const char *field, s
         return check_name_part(key, shown, field, causes);
     if (strchr(slash + 1, '/')) {
         refuse(causes, field, shown, "a valid label key ",
-               NAME_PART_TEXT " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')");
+               NAME_PART_TEXT
+               " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')");
         return 1;
     }
     size_t found = check_prefix_part(key, (size_t)(slash - key), shown, field, causes);

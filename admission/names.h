@@ -1,5 +1,5 @@
-/* Name checks of admission itself; those for others are in admit.h. Each adds its failures as causes on field and returns their
- * number. Pure; any thread. */
+/* Name checks of admission itself; those for others are in admit.h. Each adds its failures as
+ * causes on field and returns their number. Pure; any thread. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,4 +1,5 @@
-/* Evaluates the rules of a kind's table, wherever they stand in its shapes, with the checks of its strategy. */
+/* Evaluates the rules of a kind's table, wherever they stand in its shapes, with the checks of its
+ * strategy. */
 #include <string.h>
 
 #include "admission/steps.h"
@@ -8,8 +9,9 @@
 
 #define DEPTH_MAX 8 /* of objects in objects that are searched for rules */
 
-static const char not_checked[] = "some validation rules were not checked because the object was invalid; correct the "
-                                  "existing errors to complete validation";
+static const char not_checked[] =
+    "some validation rules were not checked because the object was invalid; correct the "
+    "existing errors to complete validation";
 
 static const struct strategy *const strategies[] = {&strategy_sandbox};
 
@@ -46,7 +48,8 @@ struct place {
 };
 typedef void (*place_fn)(const struct place *p, const struct rule *rule, void *ctx);
 
-/* Calls fn for every rule of the shape and of the objects in it; unless all, only where the tree goes. */
+/* Calls fn for every rule of the shape and of the objects in it; unless all, only where the tree
+ * goes. */
 static void each_rule(const struct place *p, bool all, place_fn fn, void *ctx)
 {
     for (const struct rule *r = p->shape->rules; r && r->rule; r++)
@@ -56,7 +59,8 @@ static void each_rule(const struct place *p, bool all, place_fn fn, void *ctx)
         if (f->type != F_OBJECT || !f->of || (!all && !self))
             continue;
         SCOPED_FREE char *path = xasprintf("%s%s%s", p->path, p->path[0] ? "." : "", f->name);
-        struct place inner = {p->kind, f->of, self, json_get(p->old_self, f->name), path, p->depth + 1};
+        struct place inner = {p->kind, f->of,       self, json_get(p->old_self, f->name),
+                              path,    p->depth + 1};
         each_rule(&inner, all, fn, ctx);
     }
 }
@@ -65,11 +69,12 @@ static void evaluate(const struct place *p, const struct rule *rule, void *ctx)
 {
     struct err *causes = ctx;
     const struct rule_check *check = strategy_rule(p->kind, rule);
-    bool has_nodes = cJSON_IsObject(p->self) && (!is_transition(rule) || cJSON_IsObject(p->old_self));
+    bool has_nodes =
+        cJSON_IsObject(p->self) && (!is_transition(rule) || cJSON_IsObject(p->old_self));
     if (!check || !has_nodes || check->holds(p->self, is_transition(rule) ? p->old_self : NULL))
         return;
-    SCOPED_FREE char *path =
-        xasprintf("%s%s%s", p->path, p->path[0] && rule->field ? "." : "", rule->field ? rule->field : "");
+    SCOPED_FREE char *path = xasprintf("%s%s%s", p->path, p->path[0] && rule->field ? "." : "",
+                                       rule->field ? rule->field : "");
     err_cause(causes, rule->reason ? rule->reason : "FieldValueInvalid", path[0] ? path : "<nil>",
               "Invalid value: %s", rule->message);
 }

@@ -8,7 +8,8 @@
 /* On spec: there or not there, and the same in every member; an empty list is there. */
 static bool volumes_are_kept(const cJSON *self, const cJSON *old_self)
 {
-    const cJSON *now = json_get(self, "volumeClaimTemplates"), *before = json_get(old_self, "volumeClaimTemplates");
+    const cJSON *now = json_get(self, "volumeClaimTemplates"),
+                *before = json_get(old_self, "volumeClaimTemplates");
     return (!now && !before) || (now && before && json_equal(now, before));
 }
 
@@ -26,7 +27,8 @@ static bool service_can_be_named(const cJSON *self, const cJSON *old_self)
 
 static const struct rule_check rules[] = {
     {"volumeClaimTemplates is immutable", volumes_are_kept},
-    {"metadata.name must have at most 63 characters when spec.service is true", service_can_be_named},
+    {"metadata.name must have at most 63 characters when spec.service is true",
+     service_can_be_named},
     {0},
 };
 

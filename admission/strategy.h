@@ -1,6 +1,6 @@
-/* What a table cannot say of a kind: the meaning of its rules. A rule's text and message stand in the kind's table, where the
- * published schema takes them from; here is the check, found by the message, so that contract, text and check cannot part.
- * Pure; any thread. */
+/* What a table cannot say of a kind: the meaning of its rules. A rule's text and message stand in
+ * the kind's table, where the published schema takes them from; here is the check, found by the
+ * message, so that contract, text and check cannot part. Pure; any thread. */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -10,7 +10,8 @@
 
 struct rule_check {
     const char *message; /* of the rule in the table */
-    /* self is the node that the rule stands on, old_self the stored one: NULL for rules that do not look at it. */
+    /* self is the node that the rule stands on, old_self the stored one: NULL for rules that do not
+     * look at it. */
     bool (*holds)(const cJSON *self, const cJSON *old_self);
 };
 struct strategy {

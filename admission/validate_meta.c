@@ -1,5 +1,6 @@
-/* Validation of metadata. On an update kube-apiserver asks several of its layers, and each reports; clients see a cause as
- * often as it was found, so we repeat it as often. Source: kubernetes-api.md 13.6, 14.3 to 14.6. */
+/* Validation of metadata. On an update kube-apiserver asks several of its layers, and each reports;
+ * clients see a cause as often as it was found, so we repeat it as often. Source:
+ * kubernetes-api.md 13.6, 14.3 to 14.6. */
 #include "admission/names.h"
 #include "admission/steps.h"
 #include "apiserver/base/json.h"
@@ -7,8 +8,8 @@
 #include "openapi/goprint.h"
 
 #define ANNOTATIONS_MAX ((size_t)256 << 10) /* bytes of keys and values together */
-#define UPDATE_LAYERS 3                     /* that look at labels, annotations and owners on an update */
-#define UPDATE_PAIR 2                       /* that look at what is immutable, and at added finalizers */
+#define UPDATE_LAYERS 3 /* that look at labels, annotations and owners on an update */
+#define UPDATE_PAIR 2   /* that look at what is immutable, and at added finalizers */
 
 static void refuse(struct err *causes, const char *field, const cJSON *value, const char *text)
 {
@@ -40,8 +41,8 @@ static void check_annotations(const cJSON *annotations, struct err *causes)
         bytes += strlen(a->string) + (cJSON_IsString(a) ? strlen(a->valuestring) : 0);
     }
     if (bytes > ANNOTATIONS_MAX)
-        err_cause(causes, "FieldValueTooLong", "metadata.annotations", "Too long: may not be more than %zu bytes",
-                  ANNOTATIONS_MAX);
+        err_cause(causes, "FieldValueTooLong", "metadata.annotations",
+                  "Too long: may not be more than %zu bytes", ANNOTATIONS_MAX);
 }
 
 /* ---- owners ---- */
@@ -49,7 +50,8 @@ static void check_annotations(const cJSON *annotations, struct err *causes)
 /* As Go prints its struct. */
 static cJSON *owner_as_go(const cJSON *owner)
 {
-    static const char *const order[] = {"apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"};
+    static const char *const order[] = {"apiVersion", "kind",       "name",
+                                        "uid",        "controller", "blockOwnerDeletion"};
     cJSON *o = json_object();
     for (size_t i = 0; i < ARRAY_LEN(order); i++) {
         const cJSON *member = json_get(owner, order[i]);
@@ -77,7 +79,8 @@ static void check_owner_version(const cJSON *owner, const char *path, struct err
     if (version[0] == '\0')
         err_cause(causes, "FieldValueRequired", field, "Required value: must not be empty");
     else if (slash && strchr(slash + 1, '/'))
-        refuse(causes, field, json_get(owner, "apiVersion"), "must be <group>/<version> or <version>");
+        refuse(causes, field, json_get(owner, "apiVersion"),
+               "must be <group>/<version> or <version>");
 }
 
 static void check_owner(const cJSON *owner, size_t i, struct err *causes)
@@ -87,23 +90,28 @@ static void check_owner(const cJSON *owner, size_t i, struct err *causes)
     require(owner, "kind", path, causes);
     require(owner, "name", path, causes);
     require(owner, "uid", path, causes);
-    if (strcmp(json_str_or(owner, "apiVersion", ""), "v1") == 0 && strcmp(json_str_or(owner, "kind", ""), "Event") == 0) {
+    if (strcmp(json_str_or(owner, "apiVersion", ""), "v1") == 0 &&
+        strcmp(json_str_or(owner, "kind", ""), "Event") == 0) {
         SCOPED(json_free_p) cJSON *shown = owner_as_go(owner);
         refuse(causes, path, shown, "/v1, Kind=Event is disallowed from being an owner");
     }
 }
 
 /* The references are shown as a Go struct prints: their members in its order, not sorted. */
-static void refuse_controllers(const cJSON *owners, const cJSON *first, const cJSON *other, struct err *causes)
+static void refuse_controllers(const cJSON *owners, const cJSON *first, const cJSON *other,
+                               struct err *causes)
 {
     SCOPED(json_free_p) cJSON *list = json_array();
     SCOPED(buf_fini) struct buf shown = {0};
     const cJSON *o;
     cJSON_ArrayForEach(o, owners)
+    {
         json_push(list, owner_as_go(o));
+    }
     json_print(list, &shown);
     err_cause(causes, "FieldValueInvalid", "metadata.ownerReferences",
-              "Invalid value: %s: Only one reference can have Controller set to true. Found \"true\" in references for "
+              "Invalid value: %s: Only one reference can have Controller set to true. Found "
+              "\"true\" in references for "
               "%s/%s and %s/%s",
               buf_cstr(&shown), json_str_or(first, "kind", ""), json_str_or(first, "name", ""),
               json_str_or(other, "kind", ""), json_str_or(other, "name", ""));
@@ -132,8 +140,10 @@ static bool has_string(const cJSON *list, const char *s)
 {
     const cJSON *item;
     cJSON_ArrayForEach(item, list)
+    {
         if (cJSON_IsString(item) && strcmp(item->valuestring, s) == 0)
             return true;
+    }
     return false;
 }
 
@@ -141,8 +151,10 @@ static void check_finalizers(const cJSON *finalizers, struct err *causes)
 {
     const cJSON *f;
     cJSON_ArrayForEach(f, finalizers)
+    {
         if (cJSON_IsString(f))
             name_check_label_key(f->valuestring, "metadata.finalizers", causes);
+    }
     if (has_string(finalizers, "orphan") && has_string(finalizers, "foregroundDeletion"))
         refuse(causes, "metadata.finalizers", finalizers,
                "finalizer orphan and foregroundDeletion cannot be both set");
@@ -154,8 +166,11 @@ static void check_added_finalizers(const cJSON *stored, const cJSON *finalizers,
     SCOPED(pairs_fini) struct pairs added = {0};
     const cJSON *f;
     cJSON_ArrayForEach(f, finalizers)
-        if (cJSON_IsString(f) && !has_string(stored, f->valuestring) && !pairs_get(&added, f->valuestring))
+    {
+        if (cJSON_IsString(f) && !has_string(stored, f->valuestring) &&
+            !pairs_get(&added, f->valuestring))
             pairs_add(&added, f->valuestring, "");
+    }
     if (added.n == 0)
         return;
     SCOPED(buf_fini) struct buf list = {0};
@@ -165,7 +180,8 @@ static void check_added_finalizers(const cJSON *stored, const cJSON *finalizers,
     }
     for (int i = 0; i < UPDATE_PAIR; i++)
         err_cause(causes, "FieldValueForbidden", "metadata.finalizers",
-                  "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers "
+                  "Forbidden: no new finalizers can be added if the object is being deleted, found "
+                  "new finalizers "
                   "[]string{%s}",
                   buf_cstr(&list));
 }
@@ -175,7 +191,8 @@ static void check_added_finalizers(const cJSON *stored, const cJSON *finalizers,
 static bool is_same_value(const cJSON *a, const cJSON *b)
 {
     int64_t x, y;
-    bool are_times = cJSON_IsString(a) && cJSON_IsString(b) && clock_parse_rfc3339(a->valuestring, &x) == 0 &&
+    bool are_times = cJSON_IsString(a) && cJSON_IsString(b) &&
+                     clock_parse_rfc3339(a->valuestring, &x) == 0 &&
                      clock_parse_rfc3339(b->valuestring, &y) == 0;
     return are_times ? x == y : json_equal(a, b);
 }
@@ -198,13 +215,15 @@ static void check_immutable(const struct admission *a, struct err *causes)
 
 static void check_name(const cJSON *metadata, struct err *causes)
 {
-    const char *name = json_str_or(metadata, "name", ""), *base = json_str_or(metadata, "generateName", "");
+    const char *name = json_str_or(metadata, "name", ""),
+               *base = json_str_or(metadata, "generateName", "");
     if (base[0])
         name_check_object(base, true, "metadata.generateName", causes);
     if (name[0])
         name_check_object(name, false, "metadata.name", causes);
     else
-        err_cause(causes, "FieldValueRequired", "metadata.name", "Required value: name or generateName is required");
+        err_cause(causes, "FieldValueRequired", "metadata.name",
+                  "Required value: name or generateName is required");
 }
 
 static void check_layer(const cJSON *metadata, struct err *causes)

@@ -1,5 +1,5 @@
-/* A table: the objects of one kind and the ring of its latest changes. Objects are shared between map, ring, watches and
- * readers by reference, so the ring costs only what is no longer live. */
+/* A table: the objects of one kind and the ring of its latest changes. Objects are shared between
+ * map, ring, watches and readers by reference, so the ring costs only what is no longer live. */
 #include <assert.h>
 
 #include "apiserver/base/log.h"
@@ -107,8 +107,8 @@ uint64_t table_seq_after(const struct table *t, int64_t rev)
     return t->first_seq + low;
 }
 
-int64_t table_find_write(const struct table *t, const char *namespace_name, const char *name, int64_t rev,
-                         const char *uid, const char *json, bool is_delete)
+int64_t table_find_write(const struct table *t, const char *namespace_name, const char *name,
+                         int64_t rev, const char *uid, const char *json, bool is_delete)
 {
     for (uint64_t seq = table_seq_after(t, rev); seq < t->first_seq + t->ring_n; seq++) {
         const struct change *c = table_change(t, seq);
@@ -127,7 +127,8 @@ int64_t table_find_write(const struct table *t, const char *namespace_name, cons
 void table_init(struct table *t, struct registry *r, const struct kind *kind)
 {
     *t = (struct table){.registry = r, .kind = kind};
-    t->prefix = xasprintf("%s%s/%s/", r->prefix, kind->group[0] ? kind->group : "core", kind->plural);
+    t->prefix =
+        xasprintf("%s%s/%s/", r->prefix, kind->group[0] ? kind->group : "core", kind->plural);
     pthread_rwlockattr_t attr;
     pthread_rwlockattr_init(&attr);
     /* Readers come in crowds; without this they could keep changes waiting. */
@@ -211,7 +212,8 @@ static struct object *object_of_event(const struct table *t, struct store_kv *kv
     SCOPED(err_fini) struct err err = {0};
     size_t len = kv->value_len;
     if (object_from_bytes(t->kind, steal(&kv->value), len, kv->mod_rev, &o, &err) < 0)
-        log_error("object not readable key=%s: %s; reads of it fail until it is mended", kv->key, err_text(&err));
+        log_error("object not readable key=%s: %s; reads of it fail until it is mended", kv->key,
+                  err_text(&err));
     return o;
 }
 
@@ -254,7 +256,8 @@ const struct change *table_apply(struct table *t, const char *item, struct store
 
 /* ---- changes before the load ---- */
 
-/* The state at kv: the live object when it is that one, else made of the event's bytes. NULL when it cannot be known. */
+/* The state at kv: the live object when it is that one, else made of the event's bytes. NULL when
+ * it cannot be known. */
 static struct object *replayed(struct table *t, const char *item, struct store_kv *kv)
 {
     struct object *live = omap_get(t->objects, item);
@@ -277,7 +280,8 @@ void table_replay(struct table *t, const char *item, struct store_event *e)
     else if (!e->is_delete)
         now = replayed(t, item, &e->kv);
     if (!now || (is_update && !before)) {
-        /* The state before was compacted: what watchers would have to be told is not known, so history begins behind. */
+        /* The state before was compacted: what watchers would have to be told is not known, so
+         * history begins behind. */
         ring_clear(t);
         t->replay_since = e->kv.mod_rev;
         object_unref(before);

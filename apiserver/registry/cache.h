@@ -1,9 +1,9 @@
-/* The inside of the registry, shared by its files only: a table of objects per kind with the history of its latest changes,
- * and the revision that all tables have reached.
+/* The inside of the registry, shared by its files only: a table of objects per kind with the
+ * history of its latest changes, and the revision that all tables have reached.
  *
- * Who writes: the store's watch thread (changes), the sync thread (loading). Everybody reads. Each table has one lock; the
- * registry's mutex guards revision and flags. Order: a table's lock and the mutex are never held together, and no callback
- * runs under either. */
+ * Who writes: the store's watch thread (changes), the sync thread (loading). Everybody reads. Each
+ * table has one lock; the registry's mutex guards revision and flags. Order: a table's lock and the
+ * mutex are never held together, and no callback runs under either. */
 #pragma once
 
 #include <pthread.h>
@@ -14,7 +14,8 @@
 /* One change of one object. Every object that is no longer live is the before of a change. */
 struct change {
     int64_t rev;
-    struct object *now;    /* a put: the new state; a delete: the last state at the deletion's revision */
+    struct object
+        *now; /* a put: the new state; a delete: the last state at the deletion's revision */
     struct object *before; /* NULL = there was none */
     bool is_delete;
 };
@@ -24,16 +25,19 @@ struct table {
     const struct kind *kind;
     char *prefix; /* of its keys: /registry/GROUP/PLURAL/ */
 
-    pthread_rwlock_t lock; /* guards all below */
+    pthread_rwlock_t lock;   /* guards all below */
     struct omap *objects;    /* NAMESPACE/NAME → struct object; holds references */
-    struct omap *unreadable; /* NAMESPACE/NAME → "" for stored bytes that are no object: never told as absent */
+    struct omap *unreadable; /* NAMESPACE/NAME → "" for stored bytes that are no object: never told
+                                as absent */
     struct change *ring;     /* the newest changes in order of revision */
     size_t ring_first, ring_n, ring_cap;
-    uint64_t first_seq; /* number of the oldest change in the ring; the newest is first_seq + ring_n - 1 */
+    uint64_t first_seq; /* number of the oldest change in the ring; the newest is first_seq + ring_n
+                           - 1 */
     size_t ring_bytes;
     int64_t history_since; /* every change with a greater revision is in the ring */
     int64_t last_change;   /* revision of the newest change; at loading, of the load */
-    struct omap *replay;   /* while history before the load arrives: NAMESPACE/NAME → state there; else NULL */
+    struct omap *
+        replay; /* while history before the load arrives: NAMESPACE/NAME → state there; else NULL */
     int64_t replay_since;  /* then: the newest revision that the ring could not keep */
     struct watch *watches; /* list, newest first */
 };
@@ -58,16 +62,18 @@ struct registry {
     pthread_cond_t moved;  /* rev or a flag changed */
     pthread_cond_t timer;  /* of the timer thread: is_timer_due or is_stopping changed */
     int64_t rev;           /* atomic: every change up to it is in the tables */
-    int64_t loaded_rev;    /* the load's; written by the sync thread, which reads it without the mutex */
-    bool is_loaded;        /* the tables hold something */
-    bool has_history;      /* changes before the load have arrived */
+    int64_t
+        loaded_rev;   /* the load's; written by the sync thread, which reads it without the mutex */
+    bool is_loaded;   /* the tables hold something */
+    bool has_history; /* changes before the load have arrived */
     bool is_link_up, is_lost, is_stopping;
     int64_t lost_compact_rev;
     struct fresh fresh;
     bool is_timer_due; /* a watch was added, look again */
 
     /* Of the sync thread, and of the store's watch thread while it follows. */
-    int64_t watch_loaded_rev, watch_since; /* changes up to the first fill the history; the watch began behind the second */
+    int64_t watch_loaded_rev, watch_since; /* changes up to the first fill the history; the watch
+                                              began behind the second */
     bool is_replaying;
 
     pthread_t sync_thread, timer_thread;
@@ -75,20 +81,25 @@ struct registry {
 };
 
 /* ---- keys (keys.c) ---- */
-struct table *registry_table(const struct registry *r, const struct kind *kind); /* never NULL for a configured kind */
-char *key_of_item(const char *namespace_name, const char *name);                  /* NAMESPACE/NAME or NAME; owned */
-char *key_of_object(const struct table *t, const char *namespace_name, const char *name); /* of the store; owned */
-struct table *key_table(const struct registry *r, const char *key, const char **ret_item); /* NULL = somebody else's */
-void deadline_default(int64_t *deadline_ms); /* 0 becomes 30 s from now */
+struct table *registry_table(const struct registry *r,
+                             const struct kind *kind); /* never NULL for a configured kind */
+char *key_of_item(const char *namespace_name, const char *name); /* NAMESPACE/NAME or NAME; owned */
+char *key_of_object(const struct table *t, const char *namespace_name,
+                    const char *name); /* of the store; owned */
+struct table *key_table(const struct registry *r, const char *key,
+                        const char **ret_item); /* NULL = somebody else's */
+void deadline_default(int64_t *deadline_ms);    /* 0 becomes 30 s from now */
 
 /* ---- errors (refuse.c); each returns -code ---- */
 int refuse_not_found(const struct kind *kind, const char *name, struct err *err);
 int refuse_not_ready(const struct kind *kind, struct err *err);
-int refuse_conflict(const struct kind *kind, const char *name, struct err *err, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
-int refuse_exists(const struct kind *kind, const char *name, bool is_terminating, bool is_generated, struct err *err);
+int refuse_conflict(const struct kind *kind, const char *name, struct err *err, const char *fmt,
+                    ...) __attribute__((format(printf, 4, 5)));
+int refuse_exists(const struct kind *kind, const char *name, bool is_terminating, bool is_generated,
+                  struct err *err);
 int refuse_too_large_rev(int64_t rev, int64_t current, struct err *err);
-/* What the store said becomes what the client is told: not reached or no answer is a ServerTimeout of op. */
+/* What the store said becomes what the client is told: not reached or no answer is a ServerTimeout
+ * of op. */
 int refuse_store(const struct kind *kind, const char *op, struct err *store_err, struct err *err);
 
 /* ---- tables (cache.c); the caller holds the table's lock for writing, or is alone ---- */
@@ -98,30 +109,38 @@ void table_fini(struct table *t);
 void table_put_loaded(struct table *t, const char *item, struct object *take_object);
 void table_put_unreadable(struct table *t, const char *item);
 void table_clear(struct table *t, int64_t rev); /* before a load at rev: no objects, no history */
-/* A change after the load; steals the event's value. Returns the change, in the ring, or NULL when it is none. */
+/* A change after the load; steals the event's value. Returns the change, in the ring, or NULL when
+ * it is none. */
 const struct change *table_apply(struct table *t, const char *item, struct store_event *e);
-/* A change before the load: only fills the ring. end_replay tells that all greater than since came. */
+/* A change before the load: only fills the ring. end_replay tells that all greater than since came.
+ */
 void table_replay(struct table *t, const char *item, struct store_event *e);
 void table_restart_replay(struct table *t);
 void table_end_replay(struct table *t, int64_t since);
-const struct change *table_change(const struct table *t, uint64_t seq); /* first_seq <= seq < first_seq + ring_n */
-uint64_t table_seq_after(const struct table *t, int64_t rev); /* of the first change with a greater revision */
-/* The change by which an object of that key was written after rev with that uid and, unless json is NULL, those bytes; or, with
- * is_delete, by which it was deleted when it was at rev. 0 = the history knows none. */
-int64_t table_find_write(const struct table *t, const char *namespace_name, const char *name, int64_t rev,
-                         const char *uid, const char *json, bool is_delete);
+const struct change *table_change(const struct table *t,
+                                  uint64_t seq); /* first_seq <= seq < first_seq + ring_n */
+uint64_t table_seq_after(const struct table *t,
+                         int64_t rev); /* of the first change with a greater revision */
+/* The change by which an object of that key was written after rev with that uid and, unless json is
+ * NULL, those bytes; or, with is_delete, by which it was deleted when it was at rev. 0 = the
+ * history knows none. */
+int64_t table_find_write(const struct table *t, const char *namespace_name, const char *name,
+                         int64_t rev, const char *uid, const char *json, bool is_delete);
 /* The revision at which the table is complete and exact now; with the lock held for reading. */
 int64_t table_rev(const struct table *t);
 
 /* ---- revision (fresh.c) ---- */
 void registry_move(struct registry *r, int64_t rev); /* the tables have reached it */
-/* Waits until the cache has rev: 0; -ERR_TIMEOUT without text at until_ms, -ERR_CANCELLED when stopping. */
+/* Waits until the cache has rev: 0; -ERR_TIMEOUT without text at until_ms, -ERR_CANCELLED when
+ * stopping. */
 int registry_wait_rev(struct registry *r, int64_t rev, int64_t until_ms);
-int registry_wait_loaded(struct registry *r, const struct kind *kind, struct err *err); /* does not wait: ERR_UNAVAILABLE */
-int registry_wait_history(struct registry *r, const struct kind *kind, int64_t until_ms, struct err *err);
+int registry_wait_loaded(struct registry *r, const struct kind *kind,
+                         struct err *err); /* does not wait: ERR_UNAVAILABLE */
+int registry_wait_history(struct registry *r, const struct kind *kind, int64_t until_ms,
+                          struct err *err);
 /* Waits until the cache is as fresh as asked; op names the operation in errors. */
-int registry_reach(struct registry *r, const struct kind *kind, const char *op, struct read_version version,
-                   int64_t deadline_ms, struct err *err);
+int registry_reach(struct registry *r, const struct kind *kind, const char *op,
+                   struct read_version version, int64_t deadline_ms, struct err *err);
 #define REV_WAIT_MS 3000 /* for a revision of the future. Source: kube-apiserver's watch cache */
 
 /* ---- following the store (sync.c) ---- */
@@ -132,11 +151,14 @@ struct wake_list { /* starts as {0} */
     struct watch **v;
     size_t n, cap;
 };
-/* After a change was put into the ring, with the table's lock held for writing: who has to be woken. */
+/* After a change was put into the ring, with the table's lock held for writing: who has to be
+ * woken. */
 void watches_note(struct table *t, const struct change *c, struct wake_list *wake);
 void wake_list_run(struct wake_list *wake); /* wakes them, without any lock, and empties the list */
-void watches_expire(struct registry *r, int64_t rev); /* every watch ends with 410: its position is lost; rev = the new load's */
-void watches_end(struct registry *r);                 /* every watch ends cleanly */
+void watches_expire(
+    struct registry *r,
+    int64_t rev); /* every watch ends with 410: its position is lost; rev = the new load's */
+void watches_end(struct registry *r); /* every watch ends cleanly */
 void *watch_timer_run(void *registry);
 
 /* ---- writing (commit.c) ---- */
@@ -144,26 +166,30 @@ enum commit_outcome { COMMITTED, COMMIT_RACED, COMMIT_FENCED };
 struct commit {
     struct registry *registry;
     struct table *table;
-    const char *op;                      /* create update delete, for errors */
+    const char *op; /* create update delete, for errors */
     const char *namespace_name, *name, *uid;
-    const char *json;                    /* NULL = delete */
+    const char *json; /* NULL = delete */
     size_t json_len;
-    int64_t seen_rev;                    /* the key must be at it; 0 = absent */
+    int64_t seen_rev; /* the key must be at it; 0 = absent */
     const struct store_compare *fence;
     int64_t deadline_ms;
 };
-/* One transaction, carried to a certain end: an unknown outcome is read back. COMMIT_RACED: somebody else wrote; ret_current
+/* One transaction, carried to a certain end: an unknown outcome is read back. COMMIT_RACED:
+ * somebody else wrote; ret_current
  * ({0}-started) is what is there, key NULL = nothing. Does not wait for the cache. */
-int commit_run(const struct commit *c, enum commit_outcome *ret, int64_t *ret_rev, struct store_kv *ret_current,
-               struct err *err);
-/* Waits a while until the cache has that revision; a write that was done stays done when it does not come. 0 = none. */
+int commit_run(const struct commit *c, enum commit_outcome *ret, int64_t *ret_rev,
+               struct store_kv *ret_current, struct err *err);
+/* Waits a while until the cache has that revision; a write that was done stays done when it does
+ * not come. 0 = none. */
 void commit_wait(struct registry *r, int64_t rev, int64_t deadline_ms);
 int refuse_fenced(const struct kind *kind, const char *name, struct err *err);
 /* The object as it is: from the cache, or read from the store. ERR_NOT_FOUND with details. */
-int current_cached(struct registry *r, struct table *t, const char *namespace_name, const char *name,
-                   struct object **ret);
-int current_stored(struct registry *r, struct table *t, const char *op, const char *namespace_name, const char *name,
-                   int64_t deadline_ms, struct object **ret, struct err *err);
+int current_cached(struct registry *r, struct table *t, const char *namespace_name,
+                   const char *name, struct object **ret);
+int current_stored(struct registry *r, struct table *t, const char *op, const char *namespace_name,
+                   const char *name, int64_t deadline_ms, struct object **ret, struct err *err);
 /* What a lost race left behind, as object; ERR_NOT_FOUND when nothing. Takes kv's value. */
-int current_of_race(struct table *t, const char *name, struct store_kv *kv, struct object **ret, struct err *err);
-char *object_print_stored(cJSON *tree, size_t *ret_len); /* sorts tree and drops its resourceVersion */
+int current_of_race(struct table *t, const char *name, struct store_kv *kv, struct object **ret,
+                    struct err *err);
+char *object_print_stored(cJSON *tree,
+                          size_t *ret_len); /* sorts tree and drops its resourceVersion */

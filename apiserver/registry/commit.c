@@ -1,7 +1,8 @@
-/* Writing one object. A transaction whose outcome is unknown (the connection broke behind it) is carried to a certain end
- * before anything is said: the key is read back, and when it shows nothing of the write, the same transaction is sent again,
- * which can do no harm because both compare the same revision: at most one of them ever happens. When the key was changed
- * by others meanwhile, the history tells whether our write was among the changes. */
+/* Writing one object. A transaction whose outcome is unknown (the connection broke behind it) is
+ * carried to a certain end before anything is said: the key is read back, and when it shows nothing
+ * of the write, the same transaction is sent again, which can do no harm because both compare the
+ * same revision: at most one of them ever happens. When the key was changed by others meanwhile,
+ * the history tells whether our write was among the changes. */
 #include <inttypes.h>
 
 #include "apiserver/base/clock.h"
@@ -28,12 +29,13 @@ void commit_wait(struct registry *r, int64_t rev, int64_t deadline_ms)
 
 static int not_readable(struct table *t, const char *name, struct err *err)
 {
-    return err_set(err, ERR_INTERNAL, "Internal error occurred: %s \"%s\" is stored in a form that cannot be read",
+    return err_set(err, ERR_INTERNAL,
+                   "Internal error occurred: %s \"%s\" is stored in a form that cannot be read",
                    t->kind->plural, name);
 }
 
-int current_stored(struct registry *r, struct table *t, const char *op, const char *namespace_name, const char *name,
-                   int64_t deadline_ms, struct object **ret, struct err *err)
+int current_stored(struct registry *r, struct table *t, const char *op, const char *namespace_name,
+                   const char *name, int64_t deadline_ms, struct object **ret, struct err *err)
 {
     SCOPED_FREE char *key = key_of_object(t, namespace_name, name);
     SCOPED(store_kv_fini) struct store_kv kv = {0};
@@ -46,7 +48,8 @@ int current_stored(struct registry *r, struct table *t, const char *op, const ch
     return current_of_race(t, name, &kv, ret, err);
 }
 
-int current_of_race(struct table *t, const char *name, struct store_kv *kv, struct object **ret, struct err *err)
+int current_of_race(struct table *t, const char *name, struct store_kv *kv, struct object **ret,
+                    struct err *err)
 {
     if (!kv->key)
         return refuse_not_found(t->kind, name, err);
@@ -97,14 +100,16 @@ static int64_t find_our_write(const struct commit *c)
 {
     struct table *t = c->table;
     pthread_rwlock_rdlock(&t->lock);
-    int64_t rev = table_find_write(t, c->namespace_name, c->name, c->seen_rev, c->uid, c->json, !c->json);
+    int64_t rev =
+        table_find_write(t, c->namespace_name, c->name, c->seen_rev, c->uid, c->json, !c->json);
     pthread_rwlock_unlock(&t->lock);
     return rev;
 }
 
 /* After an unknown outcome, with the key's state at store revision rev. */
 enum finding { OURS, NOT_YET, OTHERS, UNCLEAR };
-static enum finding judge_state(const struct commit *c, const struct store_kv *kv, int64_t rev, int64_t *ret_rev)
+static enum finding judge_state(const struct commit *c, const struct store_kv *kv, int64_t rev,
+                                int64_t *ret_rev)
 {
     if (is_our_state(c, kv)) {
         *ret_rev = c->json ? kv->mod_rev : rev;
@@ -126,7 +131,8 @@ static enum finding judge_state(const struct commit *c, const struct store_kv *k
 
 /* ---- the transaction ---- */
 
-static int send(const struct commit *c, const char *key, struct store_txn_result *ret, struct err *err)
+static int send(const struct commit *c, const char *key, struct store_txn_result *ret,
+                struct err *err)
 {
     struct store_compare compares[2] = {{key, STORE_MOD, c->seen_rev}};
     size_t n = 1;
@@ -140,7 +146,8 @@ static int send(const struct commit *c, const char *key, struct store_txn_result
 /* Lets a moment pass, longer each time; false when the server stops. */
 static bool pause_before_again(const struct commit *c, int64_t *wait_ms)
 {
-    bool is_stopping = registry_wait_rev(c->registry, INT64_MAX, now_ms() + *wait_ms) == -ERR_CANCELLED;
+    bool is_stopping =
+        registry_wait_rev(c->registry, INT64_MAX, now_ms() + *wait_ms) == -ERR_CANCELLED;
     *wait_ms = 2 * *wait_ms < AGAIN_MAX_MS ? 2 * *wait_ms : AGAIN_MAX_MS;
     return !is_stopping;
 }
@@ -150,7 +157,8 @@ static int give_up(struct err *err)
     return err_set(err, ERR_UNDETERMINED, "the outcome of a write is not known");
 }
 
-/* The read-back of an unknown outcome: until the store answers or time is up (-ERR_UNDETERMINED). */
+/* The read-back of an unknown outcome: until the store answers or time is up (-ERR_UNDETERMINED).
+ */
 static int read_back(const struct commit *c, const char *key, enum finding *ret, int64_t *ret_rev,
                      struct store_kv *ret_kv, struct err *err)
 {
@@ -168,7 +176,8 @@ static int read_back(const struct commit *c, const char *key, enum finding *ret,
     return give_up(err);
 }
 
-/* A transaction that did not hold: who was in the way? current[0] is the object, current[1] the fence. */
+/* A transaction that did not hold: who was in the way? current[0] is the object, current[1] the
+ * fence. */
 static enum commit_outcome judge_refusal(const struct commit *c, const struct store_kv *current)
 {
     bool is_object_right = current->key ? current->mod_rev == c->seen_rev : c->seen_rev == 0;
@@ -176,8 +185,9 @@ static enum commit_outcome judge_refusal(const struct commit *c, const struct st
 }
 
 /* One try; 1 = send it again. */
-static int try_once(const struct commit *c, const char *key, bool is_again, enum commit_outcome *ret, int64_t *ret_rev,
-                    struct store_kv *ret_current, struct err *err)
+static int try_once(const struct commit *c, const char *key, bool is_again,
+                    enum commit_outcome *ret, int64_t *ret_rev, struct store_kv *ret_current,
+                    struct err *err)
 {
     SCOPED(store_txn_result_fini) struct store_txn_result res = {0};
     int rc = send(c, key, &res, err);
@@ -188,7 +198,8 @@ static int try_once(const struct commit *c, const char *key, bool is_again, enum
     }
     enum finding finding = OTHERS;
     if (rc == 0) {
-        /* An earlier try may have happened after it was read back, and be what this one ran into. */
+        /* An earlier try may have happened after it was read back, and be what this one ran into.
+         */
         if (is_again)
             finding = judge_state(c, &res.current[0], res.rev, ret_rev);
         *ret = finding == OURS ? COMMITTED : judge_refusal(c, &res.current[0]);
@@ -206,8 +217,8 @@ static int try_once(const struct commit *c, const char *key, bool is_again, enum
     return 0;
 }
 
-int commit_run(const struct commit *c, enum commit_outcome *ret, int64_t *ret_rev, struct store_kv *ret_current,
-               struct err *err)
+int commit_run(const struct commit *c, enum commit_outcome *ret, int64_t *ret_rev,
+               struct store_kv *ret_current, struct err *err)
 {
     SCOPED_FREE char *key = key_of_object(c->table, c->namespace_name, c->name);
     SCOPED(err_fini) struct err e = {0};

@@ -1,5 +1,5 @@
-/* Continue tokens. On the wire the start is the last key and a NUL, as kube-apiserver has it. Our strings end at NUL and no
- * key has a byte below a blank in it, so inside it is \001. */
+/* Continue tokens. On the wire the start is the last key and a NUL, as kube-apiserver has it. Our
+ * strings end at NUL and no key has a byte below a blank in it, so inside it is \001. */
 #include "apiserver/registry/continue.h"
 
 #include <string.h>
@@ -18,7 +18,8 @@ void continue_point_fini(struct continue_point *p)
 
 static int invalid(struct err *err, const char *why)
 {
-    return err_set(err, ERR_BAD_REQUEST, "invalid continue token: continue key is not valid: %s", why);
+    return err_set(err, ERR_BAD_REQUEST, "invalid continue token: continue key is not valid: %s",
+                   why);
 }
 
 /* ---- base64url without padding, by way of base64 ---- */
@@ -79,19 +80,21 @@ static int check_types(const cJSON *tree, struct err *err)
         const char *name, *type;
     } members[] = {{"rv", "int64"}, {"start", "string"}, {"v", "string"}};
     if (!cJSON_IsObject(tree) && !cJSON_IsNull(tree)) {
-        SCOPED_FREE char *why = xasprintf("json: cannot unmarshal %s into Go value of type storage.continueToken",
-                                          type_word(tree));
+        SCOPED_FREE char *why =
+            xasprintf("json: cannot unmarshal %s into Go value of type storage.continueToken",
+                      type_word(tree));
         return invalid(err, why);
     }
     for (size_t i = 0; i < ARRAY_LEN(members); i++) {
         const cJSON *node = json_get(tree, members[i].name);
         int64_t ignored;
         bool is_int = strcmp(members[i].type, "int64") == 0;
-        if (!node || cJSON_IsNull(node) || (is_int ? json_node_i64(node, &ignored) == 0 : cJSON_IsString(node)))
+        if (!node || cJSON_IsNull(node) ||
+            (is_int ? json_node_i64(node, &ignored) == 0 : cJSON_IsString(node)))
             continue;
         SCOPED_FREE char *why =
-            xasprintf("json: cannot unmarshal %s into Go struct field continueToken.%s of type %s", type_word(node),
-                      members[i].name, members[i].type);
+            xasprintf("json: cannot unmarshal %s into Go struct field continueToken.%s of type %s",
+                      type_word(node), members[i].name, members[i].type);
         return invalid(err, why);
     }
     return 0;
@@ -116,7 +119,8 @@ static int check_contents(const cJSON *tree, struct err *err)
 {
     const char *version = json_str_or(tree, "v", ""), *start = json_str_or(tree, "start", "");
     if (strcmp(version, VERSION_TEXT) != 0) {
-        SCOPED_FREE char *why = xasprintf("server does not recognize this encoded version %s", version);
+        SCOPED_FREE char *why =
+            xasprintf("server does not recognize this encoded version %s", version);
         return invalid(err, why);
     }
     if (json_i64_or(tree, "rv", 0) == 0)
@@ -131,7 +135,8 @@ int continue_parse(const char *token, struct continue_point *ret, struct err *er
     SCOPED(buf_fini) struct buf json = {0};
     SCOPED(json_free_p) cJSON *tree = NULL;
     SCOPED(err_fini) struct err e = {0};
-    const struct json_opts opts = {.flags = JSON_REPLACE_BAD_UTF8 | JSON_KEEP_LAST_DUPLICATE, .max_depth = 100};
+    const struct json_opts opts = {.flags = JSON_REPLACE_BAD_UTF8 | JSON_KEEP_LAST_DUPLICATE,
+                                   .max_depth = 100};
     int rc = decode(token, &json, err);
     if (rc < 0)
         return rc;

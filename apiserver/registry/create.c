@@ -1,4 +1,5 @@
-/* POST: admission, then one transaction that wants the key absent. A generated name that is taken is drawn again. */
+/* POST: admission, then one transaction that wants the key absent. A generated name that is taken
+ * is drawn again. */
 #include "apiserver/base/clock.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
@@ -6,13 +7,14 @@
 
 #define NAME_ATTEMPTS 8 /* for a generated name. Source: kubernetes-api.md 14.4 */
 
-static int refuse_taken(const struct table *t, const char *name, const struct object *present, bool is_generated,
-                 struct err *err)
+static int refuse_taken(const struct table *t, const char *name, const struct object *present,
+                        bool is_generated, struct err *err)
 {
     return refuse_exists(t->kind, name, present && present->is_terminating, is_generated, err);
 }
 
-/* The version that a client sent. A create may name none or 0; what is no number at all is ignored, as upstream does. */
+/* The version that a client sent. A create may name none or 0; what is no number at all is ignored,
+ * as upstream does. */
 static int check_version(const cJSON *object, struct err *err)
 {
     uint64_t rev;
@@ -36,8 +38,8 @@ struct creation {
     bool is_last_attempt_of_many;
 };
 
-static int create_dry(const struct creation *c, const cJSON *object, char *take_json, size_t len, struct object **ret,
-                      struct err *err)
+static int create_dry(const struct creation *c, const cJSON *object, char *take_json, size_t len,
+                      struct object **ret, struct err *err)
 {
     SCOPED_FREE char *json = take_json;
     SCOPED(object_unref_p) struct object *present = NULL;
@@ -52,8 +54,8 @@ static int create_dry(const struct creation *c, const cJSON *object, char *take_
     return object_from_bytes(c->table->kind, steal(&json), len, 0, ret, err);
 }
 
-static int create_for_real(const struct creation *c, const cJSON *object, char *take_json, size_t len,
-                           struct object **ret, struct err *err)
+static int create_for_real(const struct creation *c, const cJSON *object, char *take_json,
+                           size_t len, struct object **ret, struct err *err)
 {
     SCOPED_FREE char *json = take_json;
     SCOPED(store_kv_fini) struct store_kv current = {0};
@@ -87,8 +89,8 @@ static int create_for_real(const struct creation *c, const cJSON *object, char *
 }
 
 /* Admission and storing of one tree, which is used up. */
-static int create_once(const struct creation *c, cJSON *object, struct pairs *warnings, struct object **ret,
-                       struct err *err)
+static int create_once(const struct creation *c, cJSON *object, struct pairs *warnings,
+                       struct object **ret, struct err *err)
 {
     const struct write_options *opts = c->opts;
     struct admit_request request = {
@@ -104,11 +106,13 @@ static int create_once(const struct creation *c, cJSON *object, struct pairs *wa
         return rc;
     size_t len;
     char *json = object_print_stored(object, &len);
-    return opts->dry_run ? create_dry(c, object, json, len, ret, err) : create_for_real(c, object, json, len, ret, err);
+    return opts->dry_run ? create_dry(c, object, json, len, ret, err)
+                         : create_for_real(c, object, json, len, ret, err);
 }
 
-int registry_create(struct registry *r, const struct kind *kind, const char *namespace_name, cJSON *take_object,
-                    const struct write_options *opts, struct object **ret, struct err *err)
+int registry_create(struct registry *r, const struct kind *kind, const char *namespace_name,
+                    cJSON *take_object, const struct write_options *opts, struct object **ret,
+                    struct err *err)
 {
     SCOPED(json_free_p) cJSON *original = take_object;
     struct creation c = {.registry = r,

@@ -1,6 +1,6 @@
-/* DELETE. An object without finalizers goes at once; with finalizers, the client's or those of the garbage collector that
- * the propagation policy asks for, it becomes terminating and goes when the last one is removed (update.c).
- * Source: kubernetes-api.md 18. */
+/* DELETE. An object without finalizers goes at once; with finalizers, the client's or those of the
+ * garbage collector that the propagation policy asks for, it becomes terminating and goes when the
+ * last one is removed (update.c). Source: kubernetes-api.md 18. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -44,8 +44,8 @@ static int refuse_precondition(const struct deleter *d, struct err *err, const c
     if (vasprintf(&why, fmt, args) < 0)
         abort();
     va_end(args);
-    err_set(err, ERR_CONFLICT, "Operation cannot be fulfilled on %s%s%s \"%s\": %s", k->kind, k->group[0] ? "." : "",
-            k->group, d->name, why);
+    err_set(err, ERR_CONFLICT, "Operation cannot be fulfilled on %s%s%s \"%s\": %s", k->kind,
+            k->group[0] ? "." : "", k->group, d->name, why);
     err_details(err, k->group, k->kind, d->name, NULL);
     return -ERR_CONFLICT;
 }
@@ -54,17 +54,19 @@ static int check_preconditions(const struct deleter *d, struct err *err)
 {
     const struct delete_options *o = d->opts;
     if (o->uid && strcmp(o->uid, d->old->uid) != 0)
-        return refuse_precondition(d, err,
-                                   "the UID in the precondition (%s) does not match the UID in record (%s). The object "
-                                   "might have been deleted and then recreated",
-                                   o->uid, d->old->uid);
+        return refuse_precondition(
+            d, err,
+            "the UID in the precondition (%s) does not match the UID in record (%s). The object "
+            "might have been deleted and then recreated",
+            o->uid, d->old->uid);
     char rev[24];
     snprintf(rev, sizeof rev, "%" PRId64, d->old->rev);
     if (o->resource_version && strcmp(o->resource_version, rev) != 0)
-        return refuse_precondition(d, err,
-                                   "the ResourceVersion in the precondition (%s) does not match the ResourceVersion in "
-                                   "record (%s). The object might have been modified",
-                                   o->resource_version, rev);
+        return refuse_precondition(
+            d, err,
+            "the ResourceVersion in the precondition (%s) does not match the ResourceVersion in "
+            "record (%s). The object might have been modified",
+            o->resource_version, rev);
     return 0;
 }
 
@@ -74,12 +76,15 @@ static bool has_finalizer(const cJSON *finalizers, const char *name)
 {
     const cJSON *f;
     cJSON_ArrayForEach(f, finalizers)
+    {
         if (cJSON_IsString(f) && strcmp(f->valuestring, name) == 0)
             return true;
+    }
     return false;
 }
 
-/* Does the policy, or what is stored when there is none, ask for that finalizer of the garbage collector? */
+/* Does the policy, or what is stored when there is none, ask for that finalizer of the garbage
+ * collector? */
 static bool wants_finalizer(const struct delete_options *o, const cJSON *stored, const char *name)
 {
     bool is_orphan = name == orphan;
@@ -93,14 +98,19 @@ static bool wants_finalizer(const struct delete_options *o, const cJSON *stored,
 /* The finalizers that remain, as a new list; the stored one as it is when it names the same. */
 static cJSON *remaining_finalizers(const struct delete_options *o, const cJSON *stored)
 {
-    bool wants_orphan = wants_finalizer(o, stored, orphan), wants_foreground = wants_finalizer(o, stored, foreground);
-    if (wants_orphan == has_finalizer(stored, orphan) && wants_foreground == has_finalizer(stored, foreground))
+    bool wants_orphan = wants_finalizer(o, stored, orphan),
+         wants_foreground = wants_finalizer(o, stored, foreground);
+    if (wants_orphan == has_finalizer(stored, orphan) &&
+        wants_foreground == has_finalizer(stored, foreground))
         return stored ? json_copy(stored) : json_array();
     cJSON *list = json_array();
     const cJSON *f;
     cJSON_ArrayForEach(f, stored)
-        if (cJSON_IsString(f) && strcmp(f->valuestring, orphan) != 0 && strcmp(f->valuestring, foreground) != 0)
+    {
+        if (cJSON_IsString(f) && strcmp(f->valuestring, orphan) != 0 &&
+            strcmp(f->valuestring, foreground) != 0)
             json_push(list, json_copy(f));
+    }
     if (wants_orphan)
         json_push(list, json_string(orphan));
     if (wants_foreground)
@@ -108,7 +118,8 @@ static cJSON *remaining_finalizers(const struct delete_options *o, const cJSON *
     return list;
 }
 
-/* Marks the object as terminating, once; a time in the future is moved to now, never one in the past. */
+/* Marks the object as terminating, once; a time in the future is moved to now, never one in the
+ * past. */
 static void mark_terminating(cJSON *metadata, int64_t now_unix_ms)
 {
     const char *stored = json_str(metadata, "deletionTimestamp");
@@ -202,7 +213,8 @@ static int delete_once(struct deleter *d, struct err *err)
 static int read_old(struct deleter *d, bool *ret_is_other, struct err *err)
 {
     struct object *stored = NULL;
-    int rc = current_stored(d->registry, d->table, "delete", d->namespace_name, d->name, d->deadline_ms, &stored, err);
+    int rc = current_stored(d->registry, d->table, "delete", d->namespace_name, d->name,
+                            d->deadline_ms, &stored, err);
     if (rc < 0)
         return rc;
     *ret_is_other = !d->old || stored->rev != d->old->rev;
@@ -211,11 +223,12 @@ static int read_old(struct deleter *d, bool *ret_is_other, struct err *err)
     return 0;
 }
 
-/* The first try works on the cached object; a refusal on its word, or that there is nothing to write, is only believed when
- * the store agrees. */
+/* The first try works on the cached object; a refusal on its word, or that there is nothing to
+ * write, is only believed when the store agrees. */
 static int delete_loop(struct deleter *d, struct err *err)
 {
-    bool is_other, is_cached = current_cached(d->registry, d->table, d->namespace_name, d->name, &d->old) == 0;
+    bool is_other,
+        is_cached = current_cached(d->registry, d->table, d->namespace_name, d->name, &d->old) == 0;
     if (!is_cached && read_old(d, &is_other, err) < 0)
         return -(int)err->code;
     for (;;) {
@@ -245,15 +258,17 @@ static int delete_run(struct deleter *d, struct err *err)
     return rc < 0 ? err_move(err, &e) : 0;
 }
 
-int registry_delete(struct registry *r, const struct kind *kind, const char *namespace_name, const char *name,
-                    const struct delete_options *opts, struct object **ret, bool *ret_deleted, struct err *err)
+int registry_delete(struct registry *r, const struct kind *kind, const char *namespace_name,
+                    const char *name, const struct delete_options *opts, struct object **ret,
+                    bool *ret_deleted, struct err *err)
 {
-    SCOPED(deleter_fini) struct deleter d = {.registry = r,
-                                             .table = registry_table(r, kind),
-                                             .namespace_name = namespace_name ? namespace_name : "",
-                                             .name = name,
-                                             .opts = opts,
-                                             .deadline_ms = opts->deadline_ms};
+    SCOPED(deleter_fini)
+    struct deleter d = {.registry = r,
+                        .table = registry_table(r, kind),
+                        .namespace_name = namespace_name ? namespace_name : "",
+                        .name = name,
+                        .opts = opts,
+                        .deadline_ms = opts->deadline_ms};
     deadline_default(&d.deadline_ms);
     if (registry_wait_loaded(r, kind, err) < 0)
         return -ERR_UNAVAILABLE;
@@ -269,20 +284,22 @@ int registry_delete(struct registry *r, const struct kind *kind, const char *nam
 /* ---- collections ---- */
 
 /* The items one by one; the cache is waited for once, behind the last. */
-int registry_delete_collection(struct registry *r, const struct list_request *list, const struct delete_options *opts,
-                               struct list_result *ret, struct err *err)
+int registry_delete_collection(struct registry *r, const struct list_request *list,
+                               const struct delete_options *opts, struct list_result *ret,
+                               struct err *err)
 {
     SCOPED(list_result_fini) struct list_result found = {0};
     int64_t deadline_ms = opts->deadline_ms, rev = 0;
     deadline_default(&deadline_ms);
     int rc = registry_list(r, list, &found, err);
     for (size_t i = 0; rc == 0 && i < found.n; i++) {
-        SCOPED(deleter_fini) struct deleter d = {.registry = r,
-                                                 .table = registry_table(r, list->kind),
-                                                 .namespace_name = found.objects[i]->namespace_name,
-                                                 .name = found.objects[i]->name,
-                                                 .opts = opts,
-                                                 .deadline_ms = deadline_ms};
+        SCOPED(deleter_fini)
+        struct deleter d = {.registry = r,
+                            .table = registry_table(r, list->kind),
+                            .namespace_name = found.objects[i]->namespace_name,
+                            .name = found.objects[i]->name,
+                            .opts = opts,
+                            .deadline_ms = deadline_ms};
         rc = delete_run(&d, err);
         if (rc == -ERR_NOT_FOUND) {
             err_fini(err); /* gone already */

@@ -1,11 +1,14 @@
-/* How far the cache is, and waiting for it. A read that must be the most recent asks the store for its revision; one call
- * serves every reader that came before it was sent, so a crowd of readers costs the store one call at a time. */
+/* How far the cache is, and waiting for it. A read that must be the most recent asks the store for
+ * its revision; one call serves every reader that came before it was sent, so a crowd of readers
+ * costs the store one call at a time. */
 #include "apiserver/base/clock.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/registry/cache.h"
 #include "storage/thread.h"
 
 #define CALL_MS 5000 /* ceiling of one call for the store's revision */
+#define CATCH_UP_MS                                                                                \
+    10000 /* and of the cache's getting there; longer means that its link is broken */
 
 static int64_t now_ms(void)
 {
@@ -46,7 +49,8 @@ int registry_wait_loaded(struct registry *r, const struct kind *kind, struct err
     return is_loaded ? 0 : refuse_not_ready(kind, err);
 }
 
-int registry_wait_history(struct registry *r, const struct kind *kind, int64_t until_ms, struct err *err)
+int registry_wait_history(struct registry *r, const struct kind *kind, int64_t until_ms,
+                          struct err *err)
 {
     pthread_mutex_lock(&r->mutex);
     while (!r->has_history && !r->is_stopping && now_ms() < until_ms)
@@ -104,7 +108,8 @@ static int fresh_rev(struct registry *r, int64_t deadline_ms, int64_t *ret, stru
             own = fresh_send(r, deadline_ms);
     }
     if (f->n_finished < wanted)
-        rc = err_set(err, r->is_stopping ? ERR_CANCELLED : ERR_SERVER_TIMEOUT, "the store did not answer in time");
+        rc = err_set(err, r->is_stopping ? ERR_CANCELLED : ERR_SERVER_TIMEOUT,
+                     "the store did not answer in time");
     else if (f->err.code != ERR_NONE)
         rc = copy_err(&f->err, err);
     else
@@ -114,22 +119,24 @@ static int fresh_rev(struct registry *r, int64_t deadline_ms, int64_t *ret, stru
     return rc;
 }
 
-static int reach_latest(struct registry *r, const struct kind *kind, const char *op, int64_t deadline_ms,
-                        struct err *err)
+static int reach_latest(struct registry *r, const struct kind *kind, const char *op,
+                        int64_t deadline_ms, struct err *err)
 {
     SCOPED(err_fini) struct err e = {0};
     int64_t rev = 0;
     if (fresh_rev(r, deadline_ms, &rev, &e) < 0)
         return refuse_store(kind, op, &e, err);
-    int rc = registry_wait_rev(r, rev, deadline_ms);
+    int64_t until_ms = now_ms() + CATCH_UP_MS;
+    int rc = registry_wait_rev(r, rev, until_ms < deadline_ms ? until_ms : deadline_ms);
     if (rc == 0)
         return 0;
-    err_set(&e, rc == -ERR_CANCELLED ? ERR_CANCELLED : ERR_SERVER_TIMEOUT, "the cache is behind the store");
+    err_set(&e, rc == -ERR_CANCELLED ? ERR_CANCELLED : ERR_SERVER_TIMEOUT,
+            "the cache is behind the store");
     return refuse_store(kind, op, &e, err);
 }
 
-int registry_reach(struct registry *r, const struct kind *kind, const char *op, struct read_version version,
-                   int64_t deadline_ms, struct err *err)
+int registry_reach(struct registry *r, const struct kind *kind, const char *op,
+                   struct read_version version, int64_t deadline_ms, struct err *err)
 {
     deadline_default(&deadline_ms);
     if (registry_wait_loaded(r, kind, err) < 0)

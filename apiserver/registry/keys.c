@@ -1,6 +1,7 @@
-/* Keys of the store: PREFIX GROUP / PLURAL / NAMESPACE / NAME, without the namespace for what has none. Names reach here
- * checked (admission/names.c) or are only looked up, so nothing in them can break a key into another shape: no object's
- * key contains a further slash, and a look-up that does finds nothing. */
+/* Keys of the store: PREFIX GROUP / PLURAL / NAMESPACE / NAME, without the namespace for what has
+ * none. Names reach here checked (admission/names.c) or are only looked up, so nothing in them can
+ * break a key into another shape: no object's key contains a further slash, and a look-up that does
+ * finds nothing. */
 #include "apiserver/base/clock.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/base/str.h"

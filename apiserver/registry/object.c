@@ -1,5 +1,5 @@
-/* A stored object. Its bytes are walked once (scan.h) to fill the index; the index' strings live behind the struct in the
- * same block, so an object costs its bytes and two allocations. */
+/* A stored object. Its bytes are walked once (scan.h) to fill the index; the index' strings live
+ * behind the struct in the same block, so an object costs its bytes and two allocations. */
 #include "apiserver/registry/object.h"
 
 #include <assert.h>
@@ -9,10 +9,11 @@
 #include "apiserver/base/mem.h"
 #include "apiserver/registry/scan.h"
 
-/* What the walk finds; pieces point into the bytes. Strings are as they stand between their quotes. */
+/* What the walk finds; pieces point into the bytes. Strings are as they stand between their quotes.
+ */
 struct index {
     struct scan_piece api_version, kind, name, namespace_name, uid;
-    struct scan_piece *labels; /* key, value, key, value, ... */
+    struct scan_piece *labels;   /* key, value, key, value, ... */
     size_t n_labels, cap_labels; /* pieces */
     size_t splice_at;
     bool has_splice, is_terminating;
@@ -134,7 +135,8 @@ static bool is_of_kind(const struct index *x, const struct kind *k)
            memcmp(v.p + group_n + slash, k->version, version_n) == 0;
 }
 
-/* Copies the string behind *end and moves *end on; escapes (rare in what is indexed) are undone by the parser. */
+/* Copies the string behind *end and moves *end on; escapes (rare in what is indexed) are undone by
+ * the parser. */
 static char *put_string(char **end, struct scan_piece piece)
 {
     char *to = *end;
@@ -178,14 +180,16 @@ static struct object *object_alloc(const struct index *x)
     return o;
 }
 
-int object_from_bytes(const struct kind *kind, char *take_json, size_t len, int64_t rev, struct object **ret,
-                      struct err *err)
+int object_from_bytes(const struct kind *kind, char *take_json, size_t len, int64_t rev,
+                      struct object **ret, struct err *err)
 {
     SCOPED(index_fini) struct index x = {.start = take_json};
     struct scan s = {take_json, take_json + len};
     if (!index_object(&x, &s) || !is_of_kind(&x, kind)) {
         free(take_json);
-        return err_set(err, ERR_INTERNAL, "Internal error occurred: the stored bytes of revision %" PRId64 " are no %s",
+        return err_set(err, ERR_INTERNAL,
+                       "Internal error occurred: the stored bytes of revision %" PRId64
+                       " are no %s",
                        rev, kind->kind);
     }
     struct object *o = object_alloc(&x);
@@ -254,7 +258,8 @@ cJSON *object_tree(const struct object *o)
 {
     SCOPED(buf_fini) struct buf text = {0};
     object_write(o, &text);
-    static const struct json_opts lenient = {.flags = JSON_REPLACE_BAD_UTF8 | JSON_KEEP_LAST_DUPLICATE};
+    static const struct json_opts lenient = {.flags =
+                                                 JSON_REPLACE_BAD_UTF8 | JSON_KEEP_LAST_DUPLICATE};
     cJSON *tree = NULL;
     int r = json_parse(buf_cstr(&text), text.len, &lenient, &tree, NULL);
     assert(r == 0 && tree); /* scan.h walked over the same bytes */

@@ -1,5 +1,6 @@
-/* GET and LIST. Both are answered from the cache: references are taken under the table's lock, nothing is parsed. Only a
- * list at an old revision, of a kind that has changed since, is read from the store. */
+/* GET and LIST. Both are answered from the cache: references are taken under the table's lock,
+ * nothing is parsed. Only a list at an old revision, of a kind that has changed since, is read from
+ * the store. */
 #include <inttypes.h>
 
 #include "apiserver/base/clock.h"
@@ -10,22 +11,26 @@
 #define STORE_PAGE_KEYS 500
 
 static const char too_old_continue[] =
-    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
-    "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
-    "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
+    "The provided continue parameter is too old to display a consistent list result. You can start "
+    "a new list without "
+    "the continue parameter, or use the continue token in this response to retrieve the remainder "
+    "of the results. "
+    "Continuing with the provided token results in an inconsistent list - objects that were "
+    "created, modified, or "
     "deleted between the time the first chunk was returned and now may show up in the list.";
 static const char too_old_version[] = "The resourceVersion for the provided list is too old.";
 
 static int refuse_unreadable(const struct kind *kind, const char *what, struct err *err)
 {
-    return err_set(err, ERR_INTERNAL, "Internal error occurred: %s \"%s\" is stored in a form that cannot be read",
+    return err_set(err, ERR_INTERNAL,
+                   "Internal error occurred: %s \"%s\" is stored in a form that cannot be read",
                    kind->plural, what);
 }
 
 /* ---- get ---- */
 
-int current_cached(struct registry *r, struct table *t, const char *namespace_name, const char *name,
-                   struct object **ret)
+int current_cached(struct registry *r, struct table *t, const char *namespace_name,
+                   const char *name, struct object **ret)
 {
     SCOPED_FREE char *item = key_of_item(namespace_name, name);
     (void)r;
@@ -38,8 +43,9 @@ int current_cached(struct registry *r, struct table *t, const char *namespace_na
     return o ? 0 : is_unreadable ? -ERR_INTERNAL : -ERR_NOT_FOUND;
 }
 
-int registry_get(struct registry *r, const struct kind *kind, const char *namespace_name, const char *name,
-                 struct read_version version, int64_t deadline_ms, struct object **ret, struct err *err)
+int registry_get(struct registry *r, const struct kind *kind, const char *namespace_name,
+                 const char *name, struct read_version version, int64_t deadline_ms,
+                 struct object **ret, struct err *err)
 {
     int rc = registry_reach(r, kind, "get", version, deadline_ms, err);
     if (rc < 0)
@@ -56,9 +62,9 @@ int registry_get(struct registry *r, const struct kind *kind, const char *namesp
 struct lister {
     const struct list_request *req;
     struct table *table;
-    char *prefix;          /* NAMESPACE/ or "" */
-    char *from;            /* first item that may come */
-    int64_t limit;         /* INT64_MAX = none */
+    char *prefix;  /* NAMESPACE/ or "" */
+    char *from;    /* first item that may come */
+    int64_t limit; /* INT64_MAX = none */
     struct list_result result;
     size_t cap;
     bool has_more, is_unreadable;
@@ -125,12 +131,13 @@ static bool list_cached(struct lister *l, int64_t rev)
 }
 
 /* One page of the store's; sets *from behind it, and has_more when keys are left. */
-static int list_store_page(struct lister *l, int64_t rev, char **from, const char *end, int64_t deadline_ms,
-                           struct err *err)
+static int list_store_page(struct lister *l, int64_t rev, char **from, const char *end,
+                           int64_t deadline_ms, struct err *err)
 {
     struct table *t = l->table;
     SCOPED(store_page_fini) struct store_page page = {0};
-    int rc = store_range(t->registry->store, *from, end, STORE_PAGE_KEYS, rev, false, deadline_ms, &page, err);
+    int rc = store_range(t->registry->store, *from, end, STORE_PAGE_KEYS, rev, false, deadline_ms,
+                         &page, err);
     if (rc < 0)
         return rc;
     size_t i = 0;
@@ -208,9 +215,10 @@ static int list_at(struct lister *l, int64_t rev, int64_t deadline_ms, struct er
     return -ERR_EXPIRED;
 }
 
-/* Which revision the list is at: 0 = the newest that the cache has. Waits until the cache is as far. */
-static int list_version(struct registry *r, struct lister *l, int64_t token_rev, int64_t deadline_ms, int64_t *ret,
-                        struct err *err)
+/* Which revision the list is at: 0 = the newest that the cache has. Waits until the cache is as
+ * far. */
+static int list_version(struct registry *r, struct lister *l, int64_t token_rev,
+                        int64_t deadline_ms, int64_t *ret, struct err *err)
 {
     struct read_version version = l->req->version;
     if (token_rev > 0)
@@ -240,11 +248,13 @@ static int list_start(struct lister *l, int64_t *ret_token_rev, struct err *err)
     return 0;
 }
 
-int registry_list(struct registry *r, const struct list_request *req, struct list_result *ret, struct err *err)
+int registry_list(struct registry *r, const struct list_request *req, struct list_result *ret,
+                  struct err *err)
 {
-    SCOPED(lister_fini) struct lister l = {.req = req,
-                                           .table = registry_table(r, req->kind),
-                                           .limit = req->limit > 0 ? req->limit : INT64_MAX};
+    SCOPED(lister_fini)
+    struct lister l = {.req = req,
+                       .table = registry_table(r, req->kind),
+                       .limit = req->limit > 0 ? req->limit : INT64_MAX};
     int64_t deadline_ms = req->deadline_ms, token_rev, rev;
     deadline_default(&deadline_ms);
     int rc = list_start(&l, &token_rev, err);

@@ -1,4 +1,5 @@
-/* The errors of the registry, in kube-apiserver's words. Source: kubernetes-api.md 13.2, 14.4, 17, 23.2. */
+/* The errors of the registry, in kube-apiserver's words. Source: kubernetes-api.md 13.2, 14.4,
+ * 17, 23.2. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,13 +24,15 @@ int refuse_not_found(const struct kind *kind, const char *name, struct err *err)
 int refuse_not_ready(const struct kind *kind, struct err *err)
 {
     SCOPED_FREE char *resource = resource_name(kind);
-    err_set(err, ERR_UNAVAILABLE, "%s cannot be served yet: the server is loading its objects", resource);
+    err_set(err, ERR_UNAVAILABLE, "%s cannot be served yet: the server is loading its objects",
+            resource);
     if (err)
         err->retry_after_s = 1;
     return -ERR_UNAVAILABLE;
 }
 
-int refuse_conflict(const struct kind *kind, const char *name, struct err *err, const char *fmt, ...)
+int refuse_conflict(const struct kind *kind, const char *name, struct err *err, const char *fmt,
+                    ...)
 {
     SCOPED_FREE char *resource = resource_name(kind);
     SCOPED_FREE char *why = NULL;
@@ -38,7 +41,8 @@ int refuse_conflict(const struct kind *kind, const char *name, struct err *err, 
     if (vasprintf(&why, fmt, args) < 0)
         abort();
     va_end(args);
-    err_set(err, ERR_CONFLICT, "Operation cannot be fulfilled on %s \"%s\": %s", resource, name, why);
+    err_set(err, ERR_CONFLICT, "Operation cannot be fulfilled on %s \"%s\": %s", resource, name,
+            why);
     err_details(err, kind->group, kind->plural, name, NULL);
     return -ERR_CONFLICT;
 }
@@ -48,13 +52,15 @@ int refuse_fenced(const struct kind *kind, const char *name, struct err *err)
     return refuse_conflict(kind, name, err, "no longer leader");
 }
 
-int refuse_exists(const struct kind *kind, const char *name, bool is_terminating, bool is_generated, struct err *err)
+int refuse_exists(const struct kind *kind, const char *name, bool is_terminating, bool is_generated,
+                  struct err *err)
 {
     SCOPED_FREE char *resource = resource_name(kind);
     const char *prefix = is_terminating ? "object is being deleted: " : "";
     const char *suffix =
         is_generated ? ", the server was not able to generate a unique name for the object" : "";
-    err_set(err, ERR_ALREADY_EXISTS, "%s%s \"%s\" already exists%s", prefix, resource, name, suffix);
+    err_set(err, ERR_ALREADY_EXISTS, "%s%s \"%s\" already exists%s", prefix, resource, name,
+            suffix);
     err_details(err, kind->group, kind->plural, name, NULL);
     if (err && is_generated)
         err->retry_after_s = 1;
@@ -64,7 +70,8 @@ int refuse_exists(const struct kind *kind, const char *name, bool is_terminating
 int refuse_too_large_rev(int64_t rev, int64_t current, struct err *err)
 {
     SCOPED(err_fini) struct err e = {0};
-    err_set(&e, ERR_TIMEOUT, "Timeout: Too large resource version: %" PRId64 ", current: %" PRId64, rev, current);
+    err_set(&e, ERR_TIMEOUT, "Timeout: Too large resource version: %" PRId64 ", current: %" PRId64,
+            rev, current);
     err_cause(&e, "ResourceVersionTooLarge", NULL, "Too large resource version");
     e.retry_after_s = 1;
     return err_move(err, &e);
@@ -77,9 +84,12 @@ int refuse_store(const struct kind *kind, const char *op, struct err *store_err,
     case ERR_SERVER_TIMEOUT:
     case ERR_UNDETERMINED: {
         SCOPED_FREE char *resource = resource_name(kind);
-        enum err_code code = store_err->code == ERR_UNDETERMINED ? ERR_UNDETERMINED : ERR_SERVER_TIMEOUT;
-        err_set(err, code, "The %s operation against %s could not be completed at this time, please try again.", op,
-                resource);
+        enum err_code code =
+            store_err->code == ERR_UNDETERMINED ? ERR_UNDETERMINED : ERR_SERVER_TIMEOUT;
+        err_set(
+            err, code,
+            "The %s operation against %s could not be completed at this time, please try again.",
+            op, resource);
         err_details(err, kind->group, kind->plural, op, NULL);
         if (err)
             err->retry_after_s = 2;

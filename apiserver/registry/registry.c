@@ -1,5 +1,6 @@
-/* Start and end of the registry. What it does is in the files beside: cache.c tables, sync.c following the store, fresh.c
- * revisions, read.c, watch.c, commit.c with create.c, update.c and delete.c. */
+/* Start and end of the registry. What it does is in the files beside: cache.c tables, sync.c
+ * following the store, fresh.c revisions, read.c, watch.c, commit.c with create.c, update.c and
+ * delete.c. */
 #include "apiserver/registry/registry.h"
 
 #include "apiserver/base/mem.h"
@@ -18,7 +19,8 @@ struct registry *registry_new(const struct registry_config *config)
     r->prefix = xstrdup(config->prefix ? config->prefix : "/registry/");
     r->history_events = config->history_events ? config->history_events : HISTORY_EVENTS;
     r->history_bytes = config->history_bytes ? config->history_bytes : HISTORY_BYTES;
-    r->bookmark_period_ms = config->bookmark_period_ms ? config->bookmark_period_ms : BOOKMARK_PERIOD_MS;
+    r->bookmark_period_ms =
+        config->bookmark_period_ms ? config->bookmark_period_ms : BOOKMARK_PERIOD_MS;
     pthread_mutex_init(&r->mutex, NULL);
     thread_cond_init(&r->moved);
     thread_cond_init(&r->timer);
@@ -69,7 +71,8 @@ void registry_free(struct registry *r)
 
 bool registry_is_synced(const struct registry *r)
 {
-    pthread_mutex_t *mutex = (pthread_mutex_t *)(uintptr_t)&r->mutex; /* looking changes nothing that counts */
+    pthread_mutex_t *mutex =
+        (pthread_mutex_t *)(uintptr_t)&r->mutex; /* looking changes nothing that counts */
     pthread_mutex_lock(mutex);
     bool is_synced = r->is_loaded && r->has_history && r->is_link_up && !r->is_lost;
     pthread_mutex_unlock(mutex);

@@ -87,7 +87,9 @@ struct watch_request {
     int64_t deadline_ms;             /* of the call itself */
 };
 struct watch;
-/* wake is called (on a registry thread, must not block or call back) whenever watch_next may have something new. */
+/* wake is called (on a registry thread, must not block or call back) whenever watch_next may have something new: once after
+ * watch_next said 0, and when the watch is over. It may be NULL. Do not hold a lock that wake takes while calling watch_close,
+ * which waits for a wake that runs. Close every watch before registry_free. */
 int registry_watch(struct registry *r, const struct watch_request *req, void (*wake)(void *ctx), void *ctx,
                    struct watch **ret, struct err *err);
 /* 1 = *ret filled, 0 = nothing now, -1 = the watch is over (time-out, cut off as too slow, shutdown). Never blocks. */

@@ -1,4 +1,5 @@
-/* A recogniser for RFC 8259 that keeps no stack but a bit per level: is this level an object or a list. */
+/* A recogniser for RFC 8259 that keeps no stack but a bit per level: is this level an object or a
+ * list. */
 #include "apiserver/registry/scan.h"
 
 #include <string.h>
@@ -132,7 +133,8 @@ static bool levels_top_is_object(const struct levels *l)
     return (l->is_object[top / 8] >> (top % 8)) & 1;
 }
 
-/* Behind a complete value inside something: its comma (then true and the next value is due), or what closes it. */
+/* Behind a complete value inside something: its comma (then true and the next value is due), or
+ * what closes it. */
 static bool close_levels(struct scan *s, struct levels *l, bool *failed)
 {
     while (l->depth > 0) {

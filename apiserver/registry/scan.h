@@ -1,6 +1,6 @@
-/* Walks over the bytes of a JSON document without building a tree: the cache indexes every stored object with it, in one
- * pass over memory. It checks the syntax of what it walks over (not UTF-8, which was checked when the object was written).
- * Pure; any thread. */
+/* Walks over the bytes of a JSON document without building a tree: the cache indexes every stored
+ * object with it, in one pass over memory. It checks the syntax of what it walks over (not UTF-8,
+ * which was checked when the object was written). Pure; any thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,9 +18,9 @@ struct scan_piece {
 /* Steps over one value of any type, at most SCAN_DEPTH_MAX deep; false when it is broken. */
 bool scan_value(struct scan *s, struct scan_piece *ret);
 #define SCAN_DEPTH_MAX 10000
-/* Members of an object: scan_enter steps over '{', then scan_member gives each key (as it stands between its quotes) with
- * s at the member's value, which the caller steps over. It returns false behind the last one ('}' is eaten then) and when the
- * document is broken, which *failed tells. */
+/* Members of an object: scan_enter steps over '{', then scan_member gives each key (as it stands
+ * between its quotes) with s at the member's value, which the caller steps over. It returns false
+ * behind the last one ('}' is eaten then) and when the document is broken, which *failed tells. */
 bool scan_enter(struct scan *s, char open);
 bool scan_member(struct scan *s, bool *is_first, struct scan_piece *ret_key, bool *failed);
 /* Items of a list, in the same manner. */

@@ -1,12 +1,13 @@
-/* Selectors. The label grammar and its error texts are those of kube-apiserver's parser (kubernetes-api.md 25.1); the lexer
- * cuts the text into tokens, a small recursive descent makes requirements of them. Field selectors know two fields. */
+/* Selectors. The label grammar and its error texts are those of kube-apiserver's parser
+ * (kubernetes-api.md 25.1); the lexer cuts the text into tokens, a small recursive descent makes
+ * requirements of them. Field selectors know two fields. */
 #include "apiserver/registry/select.h"
 
 #include "admission/admit.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
 
-enum operator { OP_IN, OP_NOT_IN, OP_EXISTS, OP_NOT_EXISTS, OP_GREATER, OP_LESS };
+enum operator{ OP_IN, OP_NOT_IN, OP_EXISTS, OP_NOT_EXISTS, OP_GREATER, OP_LESS };
 struct requirement {
     char *key;
     enum operator op;
@@ -29,7 +30,20 @@ struct selector {
 
 /* ---- tokens ---- */
 
-enum token { T_END, T_WORD, T_IN, T_NOT_IN, T_OPEN, T_CLOSE, T_COMMA, T_NOT, T_EQUAL, T_NOT_EQUAL, T_GREATER, T_LESS };
+enum token {
+    T_END,
+    T_WORD,
+    T_IN,
+    T_NOT_IN,
+    T_OPEN,
+    T_CLOSE,
+    T_COMMA,
+    T_NOT,
+    T_EQUAL,
+    T_NOT_EQUAL,
+    T_GREATER,
+    T_LESS
+};
 struct lexer {
     const char *p;
     enum token token; /* the one that was looked at */
@@ -211,7 +225,8 @@ static int refuse_found(struct err *found, struct err *err)
 {
     SCOPED(buf_fini) struct buf text = {0};
     for (size_t i = 0; i < found->n_causes; i++)
-        buf_printf(&text, "%s%s: %s", i ? ", " : "", found->causes[i].field, found->causes[i].message);
+        buf_printf(&text, "%s%s: %s", i ? ", " : "", found->causes[i].field,
+                   found->causes[i].message);
     const char *open = found->n_causes > 1 ? "[" : "", *close = found->n_causes > 1 ? "]" : "";
     return err_set(err, ERR_BAD_REQUEST, "%s%s%s", open, buf_cstr(&text), close);
 }
@@ -235,7 +250,8 @@ static int check_values(struct requirement *r, struct err *err)
             SCOPED(buf_fini) struct buf quoted = {0};
             buf_go_quote(&quoted, r->values[i], strlen(r->values[i]));
             err_cause(&found, "FieldValueInvalid", bare,
-                      "Invalid value: %s: for 'Gt', 'Lt' operators, the value must be an integer", buf_cstr(&quoted));
+                      "Invalid value: %s: for 'Gt', 'Lt' operators, the value must be an integer",
+                      buf_cstr(&quoted));
         }
         name_check_label_value(r->values[i], field, &found);
     }
@@ -369,10 +385,12 @@ static int unescape(const char *p, const char *end, char **ret, struct err *err)
     for (; p < end; p++) {
         if (*p == '\\') {
             if (++p == end || !strchr("\\,=", *p))
-                return err_set(err, ERR_BAD_REQUEST, "invalid field selector: invalid escape sequence: \\%.*s",
+                return err_set(err, ERR_BAD_REQUEST,
+                               "invalid field selector: invalid escape sequence: \\%.*s",
                                p < end ? 1 : 0, p);
         } else if (*p == '=') {
-            return err_set(err, ERR_BAD_REQUEST, "invalid field selector: unescaped character in value: %d", *p);
+            return err_set(err, ERR_BAD_REQUEST,
+                           "invalid field selector: unescaped character in value: %d", *p);
         }
         buf_putc(&out, *p);
     }
@@ -387,19 +405,21 @@ static int field_of(struct str name, enum field_name *ret, struct err *err)
     else if (str_eq(name, "metadata.namespace"))
         *ret = FIELD_NAMESPACE;
     else
-        return err_set(err, ERR_BAD_REQUEST, "field label not supported: %.*s", (int)name.n, name.p);
+        return err_set(err, ERR_BAD_REQUEST, "field label not supported: %.*s", (int)name.n,
+                       name.p);
     return 0;
 }
 
-/* Adds the term; the first name that is not known is kept in *unknown, since every term has to be read before. */
-static int parse_term(struct selector *s, const char *text, const char *p, const char *end, struct err *unknown,
-                      struct err *err)
+/* Adds the term; the first name that is not known is kept in *unknown, since every term has to be
+ * read before. */
+static int parse_term(struct selector *s, const char *text, const char *p, const char *end,
+                      struct err *unknown, struct err *err)
 {
     size_t n = 0;
     const char *op = find_operator(p, end, &n);
     if (!op)
-        return err_set(err, ERR_BAD_REQUEST, "invalid selector: '%s'; can't understand '%.*s'", text, (int)(end - p),
-                       p);
+        return err_set(err, ERR_BAD_REQUEST, "invalid selector: '%s'; can't understand '%.*s'",
+                       text, (int)(end - p), p);
     struct field_term term = {.is_not = *op == '!'};
     if (unescape(op + n, end, &term.value, err) < 0)
         return -(int)err->code;
@@ -434,7 +454,8 @@ static void selector_free_p(struct selector **s)
     selector_free(*s);
 }
 
-int selector_parse(const char *label_text, const char *field_text, struct selector **ret, struct err *err)
+int selector_parse(const char *label_text, const char *field_text, struct selector **ret,
+                   struct err *err)
 {
     SCOPED(err_fini) struct err own = {0}; /* err may be NULL, and the parser reads the code back */
     SCOPED(selector_free_p) struct selector *s = xcalloc(1, sizeof *s);
@@ -519,7 +540,8 @@ const char *selector_name(const struct selector *s)
 
 /* ---- requirements for authorization ---- */
 
-static void push_requirement(cJSON **list, const char *key, const char *op, char *const *values, size_t n_values)
+static void push_requirement(cJSON **list, const char *key, const char *op, char *const *values,
+                             size_t n_values)
 {
     if (!*list)
         *list = json_array();
@@ -549,11 +571,14 @@ cJSON *selector_label_requirements(const struct selector *s)
     cJSON *list = NULL;
     for (size_t i = 0; s && i < s->n_labels; i++) {
         const struct requirement *r = &s->labels[i];
-        /* A review knows no greater and less; leaving them out asks for more, which is the safe side. */
+        /* A review knows no greater and less; leaving them out asks for more, which is the safe
+         * side. */
         if (r->op == OP_IN || r->op == OP_NOT_IN)
-            push_requirement(&list, r->key, r->op == OP_IN ? "In" : "NotIn", r->values, r->n_values);
+            push_requirement(&list, r->key, r->op == OP_IN ? "In" : "NotIn", r->values,
+                             r->n_values);
         else if (r->op == OP_EXISTS || r->op == OP_NOT_EXISTS)
-            push_requirement(&list, r->key, r->op == OP_EXISTS ? "Exists" : "DoesNotExist", NULL, 0);
+            push_requirement(&list, r->key, r->op == OP_EXISTS ? "Exists" : "DoesNotExist", NULL,
+                             0);
     }
     return wrap_requirements(list);
 }

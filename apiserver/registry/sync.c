@@ -1,7 +1,8 @@
-/* Keeps the tables equal to the store: loads them at one revision, then follows one watch over the whole key space, so that
- * every revision that exists moves the cache's, ours or not. The watch starts a little before the load: what came
- * before it fills the history, and clients resume their watches after a restart as if nothing had been. When the watch is
- * lost for good (compacted away), everything is loaded anew and all watches have to start over. */
+/* Keeps the tables equal to the store: loads them at one revision, then follows one watch over the
+ * whole key space, so that every revision that exists moves the cache's, ours or not. The watch
+ * starts a little before the load: what came before it fills the history, and clients resume their
+ * watches after a restart as if nothing had been. When the watch is lost for good (compacted away),
+ * everything is loaded anew and all watches have to start over. */
 #include <assert.h>
 #include <inttypes.h>
 
@@ -12,8 +13,9 @@
 #include "storage/thread.h"
 
 #define PAGE_KEYS 500
-#define PAGE_MS 10000              /* for one page */
-#define HISTORY_AT_START 5000      /* revisions before the load that are asked for; a restart should not read much */
+#define PAGE_MS 10000 /* for one page */
+#define HISTORY_AT_START                                                                           \
+    5000 /* revisions before the load that are asked for; a restart should not read much */
 #define RETRY_MIN_MS 100
 #define RETRY_MAX_MS 2000
 
@@ -29,7 +31,8 @@ static void load_kv(struct table *t, struct store_kv *kv)
         table_put_loaded(t, item, o);
         return;
     }
-    log_error("object not readable key=%s: %s; reads of it fail until it is mended", kv->key, err_text(&err));
+    log_error("object not readable key=%s: %s; reads of it fail until it is mended", kv->key,
+              err_text(&err));
     table_put_unreadable(t, item);
 }
 
@@ -132,7 +135,8 @@ static void end_replay(struct registry *r, int64_t since)
     pthread_mutex_unlock(&r->mutex);
 }
 
-/* What a watch brought that was lost before it reached the load does not count: the next one begins anew. */
+/* What a watch brought that was lost before it reached the load does not count: the next one begins
+ * anew. */
 static void restart_replay(struct registry *r)
 {
     for (size_t i = 0; i < r->n_tables; i++) {
@@ -181,8 +185,11 @@ static void on_events(void *ctx, struct store_event *events, size_t n, int64_t r
 static void on_lost(void *ctx, const struct err *err, int64_t compact_rev)
 {
     struct registry *r = ctx;
-    if (err->code == ERR_EXPIRED)
-        log_warn("watch of the store lost compact_rev=%" PRId64 ": %s, starting over", compact_rev, err_text(err));
+    if (err->code == ERR_EXPIRED && r->is_replaying && compact_rev <= r->watch_loaded_rev)
+        log_info("history begins behind compact_rev=%" PRId64, compact_rev);
+    else if (err->code == ERR_EXPIRED)
+        log_warn("watch of the store lost compact_rev=%" PRId64 ": %s, loading anew", compact_rev,
+                 err_text(err));
     pthread_mutex_lock(&r->mutex);
     r->is_lost = true;
     r->lost_compact_rev = compact_rev;
@@ -255,7 +262,8 @@ static bool follow(struct registry *r, int64_t start_rev)
     return !is_stopping;
 }
 
-/* Where to follow from after losing the watch: behind what was compacted, if nothing newer than the load is missing. */
+/* Where to follow from after losing the watch: behind what was compacted, if nothing newer than the
+ * load is missing. */
 static bool may_follow_from(const struct registry *r, int64_t *start_rev)
 {
     if (!r->is_replaying || r->lost_compact_rev > r->loaded_rev || r->lost_compact_rev < *start_rev)

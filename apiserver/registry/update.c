@@ -1,6 +1,7 @@
-/* PUT, PATCH and every other change of a stored object: read, change, admit, write if nobody wrote in between, else again
- * from what is there now. The first try works on the cached object. Because that may be old, nothing is refused and
- * nothing is called unchanged on its word: the store is asked first. */
+/* PUT, PATCH and every other change of a stored object: read, change, admit, write if nobody wrote
+ * in between, else again from what is there now. The first try works on the cached object. Because
+ * that may be old, nothing is refused and nothing is called unchanged on its word: the store is
+ * asked first. */
 #include "apiserver/base/clock.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
@@ -14,8 +15,8 @@ struct updater {
     int64_t deadline_ms;
     struct object *old; /* what this try works on */
     bool is_old_cached;
-    struct pairs warnings;  /* of this try */
-    struct object *result;  /* of a try that is done */
+    struct pairs warnings; /* of this try */
+    struct object *result; /* of a try that is done */
     bool is_unchanged;
 };
 
@@ -40,8 +41,10 @@ static bool is_last_step(const struct object *old, const cJSON *tree)
            json_i64_or(tree, "metadata.deletionGracePeriodSeconds", 0) == 0;
 }
 
-/* Writes json over the old state, or removes the object. 0 = done (result set), 1 = old was replaced by what is there now. */
-static int store_change(struct updater *u, char *take_json, size_t len, bool is_removal, struct err *err)
+/* Writes json over the old state, or removes the object. 0 = done (result set), 1 = old was
+ * replaced by what is there now. */
+static int store_change(struct updater *u, char *take_json, size_t len, bool is_removal,
+                        struct err *err)
 {
     SCOPED_FREE char *json = take_json;
     SCOPED(store_kv_fini) struct store_kv current = {0};
@@ -76,7 +79,8 @@ static int store_change(struct updater *u, char *take_json, size_t len, bool is_
     }
     commit_wait(u->registry, rev, u->deadline_ms);
     /* A removed object is shown as it would have been stored, at its last revision. */
-    return object_from_bytes(t->kind, steal(&json), len, is_removal ? u->old->rev : rev, &u->result, err);
+    return object_from_bytes(t->kind, steal(&json), len, is_removal ? u->old->rev : rev, &u->result,
+                             err);
 }
 
 static int admit_change(struct updater *u, const cJSON *old_tree, cJSON *tree, struct err *err)
@@ -107,7 +111,8 @@ static int update_once(struct updater *u, struct err *err)
     bool is_removal = is_last_step(u->old, tree);
     size_t len;
     SCOPED_FREE char *json = object_print_stored(tree, &len);
-    u->is_unchanged = !is_removal && len == u->old->json_len && memcmp(json, u->old->json, len) == 0;
+    u->is_unchanged =
+        !is_removal && len == u->old->json_len && memcmp(json, u->old->json, len) == 0;
     if (u->is_unchanged) {
         u->result = object_ref(u->old);
         return 0;
@@ -121,8 +126,8 @@ static int update_once(struct updater *u, struct err *err)
 static int look_again(struct updater *u, struct err *err)
 {
     struct object *stored = NULL;
-    int rc = current_stored(u->registry, u->table, u->req->is_patch ? "patch" : "update", u->req->namespace_name,
-                            u->req->name, u->deadline_ms, &stored, err);
+    int rc = current_stored(u->registry, u->table, u->req->is_patch ? "patch" : "update",
+                            u->req->namespace_name, u->req->name, u->deadline_ms, &stored, err);
     if (rc < 0)
         return rc;
     bool is_other = !u->old || stored->rev != u->old->rev;
@@ -130,7 +135,8 @@ static int look_again(struct updater *u, struct err *err)
     return is_other;
 }
 
-/* After a try on a cached object that was refused (with refusal) or left it unchanged: 0 = that stands, 1 = again. */
+/* After a try on a cached object that was refused (with refusal) or left it unchanged: 0 = that
+ * stands, 1 = again. */
 static int confirm(struct updater *u, struct err *refusal)
 {
     SCOPED(err_fini) struct err e = {0};
@@ -147,7 +153,8 @@ static int update_loop(struct updater *u, struct err *err)
     for (;;) {
         bool was_cached = u->is_old_cached;
         int rc = update_once(u, err);
-        bool is_doubtful = was_cached && (rc < 0 || (rc == 0 && (u->is_unchanged || u->opts->dry_run)));
+        bool is_doubtful =
+            was_cached && (rc < 0 || (rc == 0 && (u->is_unchanged || u->opts->dry_run)));
         if (is_doubtful) {
             int confirmed = confirm(u, err);
             if (confirmed <= 0)
@@ -157,9 +164,10 @@ static int update_loop(struct updater *u, struct err *err)
         if (rc != 1)
             return rc;
         if (clock_monotonic_ms(&clock_system) >= u->deadline_ms)
-            return refuse_conflict(u->table->kind, u->req->name, err,
-                                   "the object has been modified; please apply your changes to the latest version "
-                                   "and try again");
+            return refuse_conflict(
+                u->table->kind, u->req->name, err,
+                "the object has been modified; please apply your changes to the latest version "
+                "and try again");
         err_fini(err);
     }
 }
@@ -170,14 +178,15 @@ static void hand_on_warnings(struct updater *u)
         pairs_add(u->opts->warnings, u->warnings.v[i].name, u->warnings.v[i].value);
 }
 
-int registry_update(struct registry *r, const struct update_request *req, const struct write_options *opts,
-                    struct object **ret, struct err *err)
+int registry_update(struct registry *r, const struct update_request *req,
+                    const struct write_options *opts, struct object **ret, struct err *err)
 {
-    SCOPED(updater_fini) struct updater u = {.registry = r,
-                                             .table = registry_table(r, req->kind),
-                                             .req = req,
-                                             .opts = opts,
-                                             .deadline_ms = opts->deadline_ms};
+    SCOPED(updater_fini)
+    struct updater u = {.registry = r,
+                        .table = registry_table(r, req->kind),
+                        .req = req,
+                        .opts = opts,
+                        .deadline_ms = opts->deadline_ms};
     SCOPED(err_fini) struct err e = {0};
     struct object *cached = NULL;
     deadline_default(&u.deadline_ms);

@@ -1,7 +1,8 @@
-/* Watches. A watch is a cursor into its table's ring plus a filter; nothing is copied for it and no queue grows. The store's
- * watch thread moves cursors over what a caught-up watch does not want, and wakes it for what it wants; watch_next reads
- * on under the table's lock for reading. A watch whose cursor falls out of the ring is cut off. One timer thread per
- * registry brings bookmarks and time-outs. */
+/* Watches. A watch is a cursor into its table's ring plus a filter; nothing is copied for it and no
+ * queue grows. The store's watch thread moves cursors over what a caught-up watch does not want,
+ * and wakes it for what it wants; watch_next reads on under the table's lock for reading. A watch
+ * whose cursor falls out of the ring is cut off. One timer thread per registry brings bookmarks and
+ * time-outs. */
 #include <inttypes.h>
 
 #include "apiserver/base/clock.h"
@@ -33,17 +34,18 @@ struct watch {
     pthread_mutex_t wake_mutex; /* held while wake runs; guards is_closed */
     bool is_closed;
 
-    /* By the table's lock: watch_next holds it for reading and is called by one thread at a time, others hold it for writing. */
+    /* By the table's lock: watch_next holds it for reading and is called by one thread at a time,
+     * others hold it for writing. */
     uint64_t next_seq;
-    int64_t min_rev;             /* changes up to it are not for this watch */
-    int64_t sent_rev;            /* newest revision that was sent */
-    struct object **initial;     /* what is still to be sent first; references */
+    int64_t min_rev;         /* changes up to it are not for this watch */
+    int64_t sent_rev;        /* newest revision that was sent */
+    struct object **initial; /* what is still to be sent first; references */
     size_t initial_n, initial_next;
     bool is_end_marker_due, is_bookmark_due, is_over;
-    bool is_awake;               /* watch_next has not said "nothing now" since the last wake */
-    struct err error;            /* sent as last event when its code is set */
+    bool is_awake;    /* watch_next has not said "nothing now" since the last wake */
+    struct err error; /* sent as last event when its code is set */
     int64_t bookmark_at_ms, end_at_ms; /* INT64_MAX = never */
-    bool has_last_bookmark;      /* the one before the end was sent */
+    bool has_last_bookmark;            /* the one before the end was sent */
 };
 
 static int64_t now_ms(void)
@@ -78,7 +80,8 @@ static void wake_list_force(struct wake_list *wake, struct watch *w)
     wake->v[wake->n++] = w;
 }
 
-/* Once until watch_next says "nothing now": a busy or stalled reader is not told again and again. */
+/* Once until watch_next says "nothing now": a busy or stalled reader is not told again and again.
+ */
 static void wake_list_add(struct wake_list *wake, struct watch *w)
 {
     if (!w->is_awake)
@@ -172,7 +175,8 @@ static void watch_snapshot(struct watch *w)
     omap_each(w->table->objects, prefix, snapshot_object, &s);
 }
 
-/* Sets the cursor; with the table's lock held for writing. A start that history does not reach becomes the 410 event. */
+/* Sets the cursor; with the table's lock held for writing. A start that history does not reach
+ * becomes the 410 event. */
 static void watch_position(struct watch *w, const struct watch_request *req)
 {
     struct table *t = w->table;
@@ -182,8 +186,8 @@ static void watch_position(struct watch *w, const struct watch_request *req)
     w->sent_rev = w->min_rev;
     w->next_seq = table_seq_after(t, w->min_rev);
     if (is_from_rev && w->min_rev < t->history_since) {
-        err_set(&w->error, ERR_EXPIRED, "too old resource version: %" PRId64 " (%" PRId64 ")", w->min_rev,
-                t->history_since);
+        err_set(&w->error, ERR_EXPIRED, "too old resource version: %" PRId64 " (%" PRId64 ")",
+                w->min_rev, t->history_since);
         return;
     }
     if (req->send_initial)
@@ -205,7 +209,8 @@ static void watch_join_table(struct watch *w, const struct watch_request *req)
     pthread_rwlock_unlock(&t->lock);
 }
 
-/* Has the timer look at the new watch; false when the registry stops (then nobody would end the watch). */
+/* Has the timer look at the new watch; false when the registry stops (then nobody would end the
+ * watch). */
 static bool timer_poke(struct registry *r)
 {
     pthread_mutex_lock(&r->mutex);
@@ -216,7 +221,8 @@ static bool timer_poke(struct registry *r)
     return !is_stopping;
 }
 
-static struct watch *watch_new(struct registry *r, const struct watch_request *req, void (*wake)(void *ctx), void *ctx)
+static struct watch *watch_new(struct registry *r, const struct watch_request *req,
+                               void (*wake)(void *ctx), void *ctx)
 {
     struct watch *w = xcalloc(1, sizeof *w);
     int64_t now = now_ms();
@@ -237,9 +243,10 @@ static struct watch *watch_new(struct registry *r, const struct watch_request *r
     return w;
 }
 
-/* Makes sure that the cache is where the watch shall begin. A version of the future is an ERROR event for who wants the state
- * first, and no error at all for others. */
-static int watch_reach(struct registry *r, struct watch *w, const struct watch_request *req, struct err *err)
+/* Makes sure that the cache is where the watch shall begin. A version of the future is an ERROR
+ * event for who wants the state first, and no error at all for others. */
+static int watch_reach(struct registry *r, struct watch *w, const struct watch_request *req,
+                       struct err *err)
 {
     int64_t deadline_ms = req->deadline_ms, wait_ms = now_ms() + REV_WAIT_MS;
     deadline_default(&deadline_ms);
@@ -252,8 +259,8 @@ static int watch_reach(struct registry *r, struct watch *w, const struct watch_r
     return registry_wait_history(r, req->kind, wait_ms < deadline_ms ? wait_ms : deadline_ms, err);
 }
 
-int registry_watch(struct registry *r, const struct watch_request *req, void (*wake)(void *ctx), void *ctx,
-                   struct watch **ret, struct err *err)
+int registry_watch(struct registry *r, const struct watch_request *req, void (*wake)(void *ctx),
+                   void *ctx, struct watch **ret, struct err *err)
 {
     struct watch *w = watch_new(r, req, wake, ctx);
     int rc = watch_reach(r, w, req, err);
@@ -322,12 +329,14 @@ static void fill_change(const struct change *c, enum watch_type type, struct wat
 {
     ret->type = type;
     if (type == WATCH_DELETED && !c->is_delete)
-        ret->object = object_at_rev(c->before, c->rev); /* it left the selection: old content, new revision */
+        ret->object =
+            object_at_rev(c->before, c->rev); /* it left the selection: old content, new revision */
     else
         ret->object = object_ref(c->now);
 }
 
-/* Goes on from the cursor to a change that is wanted; 0 when there is none, -1 when the cursor fell out of the ring. */
+/* Goes on from the cursor to a change that is wanted; 0 when there is none, -1 when the cursor fell
+ * out of the ring. */
 static int next_change(struct watch *w, struct watch_event *ret)
 {
     const struct table *t = w->table;
@@ -409,7 +418,8 @@ void watches_expire(struct registry *r, int64_t rev)
         for (struct watch *w = t->watches; w; w = w->next) {
             if (w->min_rev >= rev || w->error.code != ERR_NONE)
                 continue; /* started after the load, or ending anyway */
-            err_set(&w->error, ERR_EXPIRED, "too old resource version: %" PRId64 " (%" PRId64 ")", w->sent_rev, rev);
+            err_set(&w->error, ERR_EXPIRED, "too old resource version: %" PRId64 " (%" PRId64 ")",
+                    w->sent_rev, rev);
             wake_list_force(&wake, w);
         }
         pthread_rwlock_unlock(&t->lock);

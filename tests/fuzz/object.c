@@ -1,5 +1,5 @@
-/* Fuzz target for registry/scan and registry/object: the walk over stored bytes takes what the parser takes, and an object
- * that is indexed gives its contents back. */
+/* Fuzz target for registry/scan and registry/object: the walk over stored bytes takes what the
+ * parser takes, and an object that is indexed gives its contents back. */
 #include <stdint.h>
 #include <stdlib.h>
 

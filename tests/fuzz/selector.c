@@ -1,6 +1,7 @@
-/* Fuzz target for registry/select and registry/continue: the first line is a label selector, the second a field selector, the
- * third a continue token. What parses can be matched, and what it says to a review is well formed; what is refused says
- * why. A token that parses names a place that prints as a token for the same place. */
+/* Fuzz target for registry/select and registry/continue: the first line is a label selector, the
+ * second a field selector, the third a continue token. What parses can be matched, and what it says
+ * to a review is well formed; what is refused says why. A token that parses names a place that
+ * prints as a token for the same place. */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -20,8 +21,10 @@ static void require(bool holds)
 
 static struct object *sample(void)
 {
-    static const char json[] = "{\"apiVersion\":\"agents.x-k8s.io/v1beta1\",\"kind\":\"Sandbox\",\"metadata\":{\"labels\":{"
-                               "\"app\":\"web\",\"e\":\"\",\"k\":\"10\"},\"name\":\"a\",\"namespace\":\"ns\",\"uid\":\"u\"}}";
+    static const char json[] = "{\"apiVersion\":\"agents.x-k8s.io/"
+                               "v1beta1\",\"kind\":\"Sandbox\",\"metadata\":{\"labels\":{"
+                               "\"app\":\"web\",\"e\":\"\",\"k\":\"10\"},\"name\":\"a\","
+                               "\"namespace\":\"ns\",\"uid\":\"u\"}}";
     struct object *o = NULL;
     require(object_from_bytes(&kind_sandbox, xstrdup(json), sizeof json - 1, 1, &o, NULL) == 0);
     return o;

@@ -50,8 +50,10 @@ void world_start(struct world *w, const struct registry_config *config)
     clock_fake_init(&w->clock, WORLD_NOW_MS);
     rand_fixed_init(&w->fixed, 1);
     w->randomness = (struct randomness){.fill = locked_fill, .ctx = &w->fixed};
-    w->env = (struct admit_env){
-        .clock = &w->clock.clock, .randomness = &w->randomness, .namespace_state = state_of, .ctx = w};
+    w->env = (struct admit_env){.clock = &w->clock.clock,
+                                .randomness = &w->randomness,
+                                .namespace_state = state_of,
+                                .ctx = w};
     w->store = memstore_new();
     w->config = config ? *config : (struct registry_config){0};
     w->config.store = w->store;
@@ -76,7 +78,8 @@ void world_stop(struct world *w)
 
 struct write_options world_opts(void)
 {
-    return (struct write_options){.field_validation = FIELD_VALIDATION_WARN, .deadline_ms = world_deadline()};
+    return (struct write_options){.field_validation = FIELD_VALIDATION_WARN,
+                                  .deadline_ms = world_deadline()};
 }
 
 cJSON *world_tree(const char *json)
@@ -89,19 +92,23 @@ cJSON *world_tree(const char *json)
 
 cJSON *world_sandbox(const char *name, const char *metadata)
 {
-    SCOPED_FREE char *json = xasprintf(
-        "{\"apiVersion\":\"agents.x-k8s.io/v1beta1\",\"kind\":\"Sandbox\",\"metadata\":{\"name\":\"%s\"%s%s},"
-        "\"spec\":{\"podTemplate\":{\"spec\":{\"containers\":[{\"name\":\"main\",\"image\":\"x\"}]}}}}",
-        name, *metadata ? "," : "", metadata);
+    SCOPED_FREE char *json =
+        xasprintf("{\"apiVersion\":\"agents.x-k8s.io/"
+                  "v1beta1\",\"kind\":\"Sandbox\",\"metadata\":{\"name\":\"%s\"%s%s},"
+                  "\"spec\":{\"podTemplate\":{\"spec\":{\"containers\":[{\"name\":\"main\","
+                  "\"image\":\"x\"}]}}}}",
+                  name, *metadata ? "," : "", metadata);
     return world_tree(json);
 }
 
-struct object *world_create(struct world *w, const char *namespace_name, const char *name, const char *metadata)
+struct object *world_create(struct world *w, const char *namespace_name, const char *name,
+                            const char *metadata)
 {
     SCOPED(err_fini) struct err err = {0};
     struct write_options opts = world_opts();
     struct object *o = NULL;
-    int rc = registry_create(w->registry, &kind_sandbox, namespace_name, world_sandbox(name, metadata), &opts, &o, &err);
+    int rc = registry_create(w->registry, &kind_sandbox, namespace_name,
+                             world_sandbox(name, metadata), &opts, &o, &err);
     ck_assert_msg(rc == 0, "create %s: %s", name, err_text(&err));
     return o;
 }
@@ -110,8 +117,8 @@ struct object *world_get(struct world *w, const char *namespace_name, const char
 {
     SCOPED(err_fini) struct err err = {0};
     struct object *o = NULL;
-    int rc = registry_get(w->registry, &kind_sandbox, namespace_name, name, (struct read_version){READ_LATEST, 0},
-                          world_deadline(), &o, &err);
+    int rc = registry_get(w->registry, &kind_sandbox, namespace_name, name,
+                          (struct read_version){READ_LATEST, 0}, world_deadline(), &o, &err);
     ck_assert_msg(rc == 0 || rc == -ERR_NOT_FOUND, "get %s: %s", name, err_text(&err));
     return o;
 }
@@ -122,7 +129,8 @@ void world_delete(struct world *w, const char *namespace_name, const char *name)
     struct delete_options opts = {.orphan_dependents = -1, .deadline_ms = world_deadline()};
     struct object *o = NULL;
     bool is_gone = false;
-    int rc = registry_delete(w->registry, &kind_sandbox, namespace_name, name, &opts, &o, &is_gone, &err);
+    int rc = registry_delete(w->registry, &kind_sandbox, namespace_name, name, &opts, &o, &is_gone,
+                             &err);
     ck_assert_msg(rc == 0, "delete %s: %s", name, err_text(&err));
     object_unref(o);
 }
@@ -150,8 +158,9 @@ static int set_member(void *ctx, const cJSON *old, cJSON **ret, struct err *err)
     return 0;
 }
 
-int world_try_set(struct world *w, const char *namespace_name, const char *name, const char *path, const char *json,
-                  const struct write_options *opts, bool is_status, struct object **ret, struct err *err)
+int world_try_set(struct world *w, const char *namespace_name, const char *name, const char *path,
+                  const char *json, const struct write_options *opts, bool is_status,
+                  struct object **ret, struct err *err)
 {
     struct setting s = {path, json};
     struct update_request req = {.kind = &kind_sandbox,
@@ -163,8 +172,8 @@ int world_try_set(struct world *w, const char *namespace_name, const char *name,
     return registry_update(w->registry, &req, opts, ret, err);
 }
 
-struct object *world_set(struct world *w, const char *namespace_name, const char *name, const char *path,
-                         const char *json)
+struct object *world_set(struct world *w, const char *namespace_name, const char *name,
+                         const char *path, const char *json)
 {
     SCOPED(err_fini) struct err err = {0};
     struct write_options opts = world_opts();

@@ -1,5 +1,5 @@
-/* A registry over the store in memory, for tests: its clock stands still, its randomness is fixed, and every call has 10 s.
- * Helpers fail the test when a call fails that must not. */
+/* A registry over the store in memory, for tests: its clock stands still, its randomness is fixed,
+ * and every call has 10 s. Helpers fail the test when a call fails that must not. */
 #pragma once
 
 #include "apiserver/base/json.h"
@@ -21,26 +21,33 @@ struct world {
     struct registry *registry;
     struct registry_config config;
 };
-/* config may be NULL; its store, kinds and admit are filled in. Waits until the registry is synced. */
+/* config may be NULL; its store, kinds and admit are filled in. Waits until the registry is synced.
+ */
 void world_start(struct world *w, const struct registry_config *config);
-void world_start_registry(struct world *w); /* another one on the same store, after world_stop_registry */
+void world_start_registry(
+    struct world *w); /* another one on the same store, after world_stop_registry */
 void world_stop_registry(struct world *w);
 void world_stop(struct world *w);
 
 int64_t world_deadline(void);
 struct write_options world_opts(void);
-/* A minimal Sandbox as tree; metadata is JSON text of further members, like "labels":{"a":"b"}, or "". */
+/* A minimal Sandbox as tree; metadata is JSON text of further members, like "labels":{"a":"b"}, or
+ * "". */
 cJSON *world_sandbox(const char *name, const char *metadata);
 cJSON *world_tree(const char *json); /* fails the test when it does not parse */
 /* These fail the test unless they work; references are the caller's. */
-struct object *world_create(struct world *w, const char *namespace_name, const char *name, const char *metadata);
-struct object *world_get(struct world *w, const char *namespace_name, const char *name); /* NULL when absent */
+struct object *world_create(struct world *w, const char *namespace_name, const char *name,
+                            const char *metadata);
+struct object *world_get(struct world *w, const char *namespace_name,
+                         const char *name); /* NULL when absent */
 void world_delete(struct world *w, const char *namespace_name, const char *name);
-/* A merge of one level: sets the member at a dotted path below the object to that JSON ("null" removes it). */
-struct object *world_set(struct world *w, const char *namespace_name, const char *name, const char *path,
-                         const char *json);
+/* A merge of one level: sets the member at a dotted path below the object to that JSON ("null"
+ * removes it). */
+struct object *world_set(struct world *w, const char *namespace_name, const char *name,
+                         const char *path, const char *json);
 /* The same, with errors handed out. */
-int world_try_set(struct world *w, const char *namespace_name, const char *name, const char *path, const char *json,
-                  const struct write_options *opts, bool is_status, struct object **ret, struct err *err);
+int world_try_set(struct world *w, const char *namespace_name, const char *name, const char *path,
+                  const char *json, const struct write_options *opts, bool is_status,
+                  struct object **ret, struct err *err);
 void world_wait_rev(struct world *w, int64_t rev); /* until the cache has it */
 void sleep_ms(int64_t ms);

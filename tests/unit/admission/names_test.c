@@ -4,25 +4,28 @@
 #include "apiserver/base/mem.h"
 #include "tests/lib/suite.h"
 
-#define SUB                                                                                                            \
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start "   \
-    "and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "                        \
+#define SUB                                                                                        \
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "   \
+    "'.', and must start "                                                                         \
+    "and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "    \
     "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
-#define QN                                                                                                             \
-    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character " \
-    "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "                                     \
+#define QN                                                                                         \
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "    \
+    "alphanumeric character "                                                                      \
+    "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "                  \
     "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
 
 static const struct {
     const char *name;
     bool is_subdomain, is_label;
 } names[] = {
-    {"a", true, true},       {"1", true, true},        {"a-b", true, true},     {"a.b", true, false},
-    {"1.2.3", true, false},  {"", false, false},       {"a/b", false, false},   {"..", false, false},
-    {".", false, false},     {"UPPER", false, false},  {"a b", false, false},   {"-a", false, false},
-    {"a-", false, false},    {"a.", false, false},     {".a", false, false},    {"a..b", false, false},
-    {"a.-b", false, false},  {"a-.b", false, false},   {"a_b", false, false},   {"a%b", false, false},
-    {"\xc3\xa9", false, false},
+    {"a", true, true},       {"1", true, true},      {"a-b", true, true},
+    {"a.b", true, false},    {"1.2.3", true, false}, {"", false, false},
+    {"a/b", false, false},   {"..", false, false},   {".", false, false},
+    {"UPPER", false, false}, {"a b", false, false},  {"-a", false, false},
+    {"a-", false, false},    {"a.", false, false},   {".a", false, false},
+    {"a..b", false, false},  {"a.-b", false, false}, {"a-.b", false, false},
+    {"a_b", false, false},   {"a%b", false, false},  {"\xc3\xa9", false, false},
 };
 
 START_TEST(test_names)
@@ -45,8 +48,9 @@ START_TEST(test_texts_and_lengths)
     ck_assert_str_eq(name_check_label(s), "must be no more than 63 bytes");
     ck_assert_str_eq(name_check_label("a.b"), "must not contain dots");
     ck_assert_str_eq(name_check_subdomain("A"), SUB);
-    ck_assert(strstr(name_check_label("A"), "(e.g. 'my-name',  or '123-abc', regex used for validation is "
-                                            "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"));
+    ck_assert(strstr(name_check_label("A"),
+                     "(e.g. 'my-name',  or '123-abc', regex used for validation is "
+                     "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"));
 }
 END_TEST
 
@@ -67,7 +71,8 @@ static const struct {
     {"/x", 1, "Invalid value: \"/x\": prefix part must be non-empty"},
     {"a/", 2, "Invalid value: \"a/\": name part must be non-empty"},
     {"a/b/c", 1,
-     "Invalid value: \"a/b/c\": a valid label key " QN " with an optional DNS subdomain prefix and '/' (e.g. "
+     "Invalid value: \"a/b/c\": a valid label key " QN
+     " with an optional DNS subdomain prefix and '/' (e.g. "
      "'example.com/MyName')"},
     {"a\nb", 1, "Invalid value: \"a\\nb\": name part " QN},
 };
@@ -91,7 +96,8 @@ START_TEST(test_values_and_annotations)
     ck_assert_uint_eq(name_check_label_value("", "f", &causes), 0);
     ck_assert_uint_eq(name_check_label_value(K63, "f", &causes), 0);
     ck_assert_uint_eq(name_check_label_value(K63 "k", "f", &causes), 1);
-    ck_assert_str_eq(causes.causes[0].message, "Invalid value: \"" K63 "k\": must be no more than 63 bytes");
+    ck_assert_str_eq(causes.causes[0].message,
+                     "Invalid value: \"" K63 "k\": must be no more than 63 bytes");
     ck_assert_uint_eq(name_check_label_value("a b", "f", &causes), 1);
     ck_assert_uint_eq(name_check_annotation_key("UP/x", "f", &causes), 0);
     ck_assert_uint_eq(name_check_annotation_key("UP/-X", "f", &causes), 1);

@@ -1,5 +1,5 @@
-/* Many threads write while watches are attached: every watch sees the whole history once and in order, and what it adds up
- * to is what a list shows. Meant for the thread sanitizer too. */
+/* Many threads write while watches are attached: every watch sees the whole history once and in
+ * order, and what it adds up to is what a list shows. Meant for the thread sanitizer too. */
 #include <pthread.h>
 #include <stdio.h>
 
@@ -38,13 +38,17 @@ static void write_once(struct writer *me)
     snprintf(name, sizeof name, "n%u", pick / 7 % NAMES);
     struct write_options opts = world_opts();
     struct delete_options dopts = {.orphan_dependents = -1, .deadline_ms = world_deadline()};
-    struct update_request req = {
-        .kind = &kind_sandbox, .namespace_name = "ns", .name = name, .change = change_something, .ctx = &me->seed};
+    struct update_request req = {.kind = &kind_sandbox,
+                                 .namespace_name = "ns",
+                                 .name = name,
+                                 .change = change_something,
+                                 .ctx = &me->seed};
     SCOPED(object_unref_p) struct object *o = NULL;
     bool is_gone;
     int rc;
     if (pick % 7 < 2)
-        rc = registry_create(w.registry, &kind_sandbox, "ns", world_sandbox(name, ""), &opts, &o, NULL);
+        rc = registry_create(w.registry, &kind_sandbox, "ns", world_sandbox(name, ""), &opts, &o,
+                             NULL);
     else if (pick % 7 < 4)
         rc = registry_delete(w.registry, &kind_sandbox, "ns", name, &dopts, &o, &is_gone, NULL);
     else
@@ -93,8 +97,8 @@ static void take_event(struct watcher *me, struct watch_event *e)
 {
     const struct object *o = e->object;
     int64_t known = (int64_t)(intptr_t)omap_get(me->state, o->name);
-    ck_assert_msg(o->rev > me->last_rev || e->type == WATCH_ADDED, "revision %lld after %lld", (long long)o->rev,
-                  (long long)me->last_rev);
+    ck_assert_msg(o->rev > me->last_rev || e->type == WATCH_ADDED, "revision %lld after %lld",
+                  (long long)o->rev, (long long)me->last_rev);
     ck_assert(e->type == WATCH_ADDED ? known == 0 : known != 0 && known < o->rev);
     if (e->type == WATCH_DELETED)
         omap_del(me->state, o->name);
@@ -128,7 +132,8 @@ static void *watch_all(void *arg)
 
 static void watcher_start(struct watcher *me, bool is_from_start)
 {
-    *me = (struct watcher){.mutex = PTHREAD_MUTEX_INITIALIZER, .woken = PTHREAD_COND_INITIALIZER, .state = omap_new()};
+    *me = (struct watcher){
+        .mutex = PTHREAD_MUTEX_INITIALIZER, .woken = PTHREAD_COND_INITIALIZER, .state = omap_new()};
     struct watch_request req = {.kind = &kind_sandbox,
                                 .send_initial = !is_from_start,
                                 .version = {is_from_start ? READ_AT_LEAST : READ_LATEST, 1},
@@ -149,7 +154,8 @@ static void watcher_check(struct watcher *me, const struct list_result *l)
     int64_t sum = 0, expected = 0;
     ck_assert_uint_eq(omap_len(me->state), l->n);
     for (size_t i = 0; i < l->n; i++) {
-        ck_assert_int_eq((int64_t)(intptr_t)omap_get(me->state, l->objects[i]->name), l->objects[i]->rev);
+        ck_assert_int_eq((int64_t)(intptr_t)omap_get(me->state, l->objects[i]->name),
+                         l->objects[i]->rev);
         expected += l->objects[i]->rev;
     }
     omap_each(me->state, NULL, count_revs, &sum);
@@ -168,13 +174,15 @@ static void *read_many(void *arg)
 {
     (void)arg;
     for (int i = 0; i < ROUNDS; i++) {
-        struct list_request req = {.kind = &kind_sandbox, .limit = i % 4, .deadline_ms = world_deadline()};
+        struct list_request req = {
+            .kind = &kind_sandbox, .limit = i % 4, .deadline_ms = world_deadline()};
         SCOPED(list_result_fini) struct list_result l = {0};
         ck_assert_int_eq(registry_list(w.registry, &req, &l, NULL), 0);
         for (size_t k = 0; k < l.n; k++)
             ck_assert_int_le(l.objects[k]->rev, l.rev);
         struct watch *short_lived = NULL;
-        struct watch_request wr = {.kind = &kind_sandbox, .send_initial = true, .deadline_ms = world_deadline()};
+        struct watch_request wr = {
+            .kind = &kind_sandbox, .send_initial = true, .deadline_ms = world_deadline()};
         ck_assert_int_eq(registry_watch(w.registry, &wr, NULL, NULL, &short_lived, NULL), 0);
         watch_close(short_lived);
     }
@@ -236,7 +244,8 @@ static int count_up(void *ctx, const cJSON *old, cJSON **ret, struct err *err)
 static void *count_many(void *arg)
 {
     (void)arg;
-    struct update_request req = {.kind = &kind_sandbox, .namespace_name = "ns", .name = "a", .change = count_up};
+    struct update_request req = {
+        .kind = &kind_sandbox, .namespace_name = "ns", .name = "a", .change = count_up};
     for (int i = 0; i < 25; i++) {
         struct write_options opts = world_opts();
         struct object *o = NULL;
@@ -273,7 +282,8 @@ static void *make_one(void *arg)
         snprintf(name, sizeof name, "x%d", i);
         struct write_options opts = world_opts();
         SCOPED(object_unref_p) struct object *o = NULL;
-        int rc = registry_create(w.registry, &kind_sandbox, "ns", world_sandbox(name, ""), &opts, &o, NULL);
+        int rc = registry_create(w.registry, &kind_sandbox, "ns", world_sandbox(name, ""), &opts,
+                                 &o, NULL);
         ck_assert(rc == 0 || rc == -ERR_ALREADY_EXISTS);
         __atomic_fetch_add(&n_made, rc == 0, __ATOMIC_RELAXED);
     }

@@ -1,5 +1,5 @@
-/* The store fails at every n-th call, in each of its ways: what was acknowledged is there, nothing is there twice, and no
- * absence is told that is not known. */
+/* The store fails at every n-th call, in each of its ways: what was acknowledged is there, nothing
+ * is there twice, and no absence is told that is not known. */
 #include <stdio.h>
 
 #include "tests/lib/world.h"
@@ -8,7 +8,7 @@ static struct world w;
 
 struct plan {
     enum memstore_fault fault;
-    uint64_t every;  /* calls */
+    uint64_t every;   /* calls */
     const char *only; /* this call; NULL = all */
 };
 
@@ -73,13 +73,15 @@ static int64_t soon(void)
     return clock_monotonic_ms(&clock_system) + 400;
 }
 
-/* Tries one operation under faults; then the state must be the model's, or, if it failed, the one before. */
+/* Tries one operation under faults; then the state must be the model's, or, if it failed, the one
+ * before. */
 static void step(struct plan *p, struct model *m, int what)
 {
     struct write_options opts = world_opts();
     opts.deadline_ms = soon();
     struct delete_options dopts = {.orphan_dependents = -1, .deadline_ms = soon()};
-    struct update_request req = {.kind = &kind_sandbox, .namespace_name = "ns", .name = "a", .change = increment};
+    struct update_request req = {
+        .kind = &kind_sandbox, .namespace_name = "ns", .name = "a", .change = increment};
     SCOPED(object_unref_p) struct object *o = NULL;
     SCOPED(err_fini) struct err err = {0};
     struct model after = *m, now = {0};
@@ -87,7 +89,8 @@ static void step(struct plan *p, struct model *m, int what)
     int rc, expected;
     with_faults(p);
     if (what == 0) {
-        rc = registry_create(w.registry, &kind_sandbox, "ns", world_sandbox("a", ""), &opts, &o, &err);
+        rc = registry_create(w.registry, &kind_sandbox, "ns", world_sandbox("a", ""), &opts, &o,
+                             &err);
         expected = m->is_there ? -ERR_ALREADY_EXISTS : 0;
         after.is_there = true;
         after.count = m->is_there ? m->count : 0;
@@ -102,11 +105,13 @@ static void step(struct plan *p, struct model *m, int what)
     }
     with_faults(NULL);
     look(&now);
-    ck_assert_msg(rc == expected || is_store_trouble(rc), "operation %d: %d %s", what, rc, err_text(&err));
+    ck_assert_msg(rc == expected || is_store_trouble(rc), "operation %d: %d %s", what, rc,
+                  err_text(&err));
     bool is_after = now.is_there == after.is_there && now.count == after.count;
     bool is_before = now.is_there == m->is_there && now.count == m->count;
-    ck_assert_msg(is_after || (is_store_trouble(rc) && is_before), "operation %d answered %d: there %d->%d count %lld->%lld",
-                  what, rc, m->is_there, now.is_there, (long long)m->count, (long long)now.count);
+    ck_assert_msg(is_after || (is_store_trouble(rc) && is_before),
+                  "operation %d answered %d: there %d->%d count %lld->%lld", what, rc, m->is_there,
+                  now.is_there, (long long)m->count, (long long)now.count);
     m->acknowledged += rc == expected;
     m->failed += rc != expected;
     m->is_there = now.is_there;
@@ -150,27 +155,32 @@ START_TEST(test_texts)
     struct object *o = NULL;
     SCOPED(err_fini) struct err err = {0};
     const struct read_version latest = {READ_LATEST, 0}, any = {READ_ANY, 0};
-    ck_assert_int_eq(registry_get(w.registry, &kind_sandbox, "ns", "a", latest, soon(), &o, &err), -ERR_SERVER_TIMEOUT);
-    ck_assert_str_eq(err_text(&err),
-                     "The get operation against sandboxes.agents.x-k8s.io could not be completed at this time, please "
-                     "try again.");
+    ck_assert_int_eq(registry_get(w.registry, &kind_sandbox, "ns", "a", latest, soon(), &o, &err),
+                     -ERR_SERVER_TIMEOUT);
+    ck_assert_str_eq(err_text(&err), "The get operation against sandboxes.agents.x-k8s.io could "
+                                     "not be completed at this time, please "
+                                     "try again.");
     ck_assert_str_eq(err.name, "get");
     ck_assert_str_eq(err.kind, "sandboxes");
     ck_assert_int_eq(err.retry_after_s, 2);
     /* Absent for all we know is not absent. */
-    ck_assert_int_eq(registry_get(w.registry, &kind_sandbox, "ns", "b", latest, soon(), &o, &err), -ERR_SERVER_TIMEOUT);
+    ck_assert_int_eq(registry_get(w.registry, &kind_sandbox, "ns", "b", latest, soon(), &o, &err),
+                     -ERR_SERVER_TIMEOUT);
     struct list_request req = {.kind = &kind_sandbox, .deadline_ms = soon()};
     struct list_result l = {0};
     ck_assert_int_eq(registry_list(w.registry, &req, &l, &err), -ERR_SERVER_TIMEOUT);
     struct write_options opts = world_opts();
-    ck_assert_int_eq(registry_create(w.registry, &kind_sandbox, "ns", world_sandbox("c", ""), &opts, &o, &err),
-                     -ERR_SERVER_TIMEOUT);
+    ck_assert_int_eq(
+        registry_create(w.registry, &kind_sandbox, "ns", world_sandbox("c", ""), &opts, &o, &err),
+        -ERR_SERVER_TIMEOUT);
     ck_assert(strstr(err_text(&err), "The create operation against sandboxes.agents.x-k8s.io"));
-    ck_assert_int_eq(world_try_set(&w, "ns", "zz", "spec.service", "true", &opts, false, &o, &err), -ERR_SERVER_TIMEOUT);
+    ck_assert_int_eq(world_try_set(&w, "ns", "zz", "spec.service", "true", &opts, false, &o, &err),
+                     -ERR_SERVER_TIMEOUT);
     struct delete_options dopts = {.orphan_dependents = -1, .deadline_ms = soon()};
     bool is_gone;
-    ck_assert_int_eq(registry_delete(w.registry, &kind_sandbox, "ns", "zz", &dopts, &o, &is_gone, &err),
-                     -ERR_SERVER_TIMEOUT);
+    ck_assert_int_eq(
+        registry_delete(w.registry, &kind_sandbox, "ns", "zz", &dopts, &o, &is_gone, &err),
+        -ERR_SERVER_TIMEOUT);
     /* From memory it goes on. */
     ck_assert_int_eq(registry_get(w.registry, &kind_sandbox, "ns", "a", any, soon(), &o, &err), 0);
     object_unref(o);
@@ -189,12 +199,13 @@ START_TEST(test_unknown_to_the_end)
     struct object *o = NULL;
     SCOPED(err_fini) struct err err = {0};
     with_faults(&plan);
-    ck_assert_int_eq(registry_create(w.registry, &kind_sandbox, "ns", world_sandbox("a", ""), &opts, &o, &err),
-                     -ERR_UNDETERMINED);
+    ck_assert_int_eq(
+        registry_create(w.registry, &kind_sandbox, "ns", world_sandbox("a", ""), &opts, &o, &err),
+        -ERR_UNDETERMINED);
     with_faults(NULL);
-    ck_assert_str_eq(err_text(&err),
-                     "The create operation against sandboxes.agents.x-k8s.io could not be completed at this time, please "
-                     "try again.");
+    ck_assert_str_eq(err_text(&err), "The create operation against sandboxes.agents.x-k8s.io could "
+                                     "not be completed at this time, please "
+                                     "try again.");
     ck_assert_int_eq(err.retry_after_s, 2);
     SCOPED(object_unref_p) struct object *there = world_get(&w, "ns", "a");
     ck_assert_ptr_nonnull(there);
@@ -214,8 +225,8 @@ START_TEST(test_load_with_faults)
     registry_start(w.registry);
     sleep_ms(50);
     struct object *o = NULL;
-    ck_assert_int_eq(registry_get(w.registry, &kind_sandbox, "ns", "a", (struct read_version){READ_ANY, 0}, soon(), &o,
-                                  NULL),
+    ck_assert_int_eq(registry_get(w.registry, &kind_sandbox, "ns", "a",
+                                  (struct read_version){READ_ANY, 0}, soon(), &o, NULL),
                      -ERR_UNAVAILABLE);
     with_faults(NULL);
     for (int i = 0; i < 5000 && !registry_is_synced(w.registry); i++)

@@ -8,16 +8,17 @@
 #include "tests/lib/suite.h"
 
 #define HEAD "{\"apiVersion\":\"agents.x-k8s.io/v1beta1\",\"kind\":\"Sandbox\",\"metadata\":"
-#define WHOLE                                                                                                          \
-    HEAD "{\"annotations\":{\"a\":\"\\\"{[\\\\\"},\"labels\":{\"a\":\"1\",\"b/c\":\"\"},\"name\":\"n\",\"namespace\":\"s\"," \
+#define WHOLE                                                                                      \
+    HEAD "{\"annotations\":{\"a\":\"\\\"{[\\\\\"},\"labels\":{\"a\":\"1\",\"b/"                    \
+         "c\":\"\"},\"name\":\"n\",\"namespace\":\"s\","                                           \
          "\"uid\":\"u-1\"},\"spec\":{\"x\":[1,-2.5e3,null,true,[],{}]}}"
 
 static struct object *make(const char *json, int64_t rev)
 {
     struct object *o = NULL;
     SCOPED(err_fini) struct err err = {0};
-    ck_assert_msg(object_from_bytes(&kind_sandbox, xstrdup(json), strlen(json), rev, &o, &err) == 0, "%s: %s",
-                  err_text(&err), json);
+    ck_assert_msg(object_from_bytes(&kind_sandbox, xstrdup(json), strlen(json), rev, &o, &err) == 0,
+                  "%s: %s", err_text(&err), json);
     return o;
 }
 
@@ -40,7 +41,8 @@ START_TEST(test_splice)
     SCOPED(object_unref_p) struct object *o = make(WHOLE, 7);
     SCOPED(buf_fini) struct buf b = {0};
     object_write(o, &b);
-    ck_assert(strstr(buf_cstr(&b), "\"namespace\":\"s\",\"resourceVersion\":\"7\",\"uid\":\"u-1\""));
+    ck_assert(
+        strstr(buf_cstr(&b), "\"namespace\":\"s\",\"resourceVersion\":\"7\",\"uid\":\"u-1\""));
     SCOPED(json_free_p) cJSON *tree = object_tree(o);
     ck_assert_str_eq(json_str(tree, "metadata.resourceVersion"), "7");
     json_sort(tree);
@@ -73,10 +75,11 @@ END_TEST
 
 START_TEST(test_terminating_and_escapes)
 {
-    SCOPED(object_unref_p) struct object *o =
-        make(HEAD "{\"deletionTimestamp\":\"2026-01-02T03:04:05Z\",\"labels\":{\"\\u0061\":\"\\u00e9\\\"\",\"n\":null},"
-                  "\"name\":\"n\",\"uid\":\"u\"}}",
-             1);
+    SCOPED(object_unref_p)
+    struct object *o = make(HEAD "{\"deletionTimestamp\":\"2026-01-02T03:04:05Z\",\"labels\":{"
+                                 "\"\\u0061\":\"\\u00e9\\\"\",\"n\":null},"
+                                 "\"name\":\"n\",\"uid\":\"u\"}}",
+                            1);
     ck_assert(o->is_terminating);
     ck_assert_str_eq(o->labels.v[0].name, "a");
     ck_assert_str_eq(o->labels.v[0].value, "\xc3\xa9\"");
@@ -103,8 +106,10 @@ static const char *const broken[] = {
     HEAD "{\"name\":1,\"uid\":\"u\"}}",
     HEAD "{\"labels\":{\"a\":1},\"name\":\"n\",\"uid\":\"u\"}}",
     HEAD "{\"name\":\"n\",\"resourceVersion\":\"5\",\"uid\":\"u\"}}",
-    "{\"apiVersion\":\"agents.x-k8s.io/v1\",\"kind\":\"Sandbox\",\"metadata\":{\"name\":\"n\",\"uid\":\"u\"}}",
-    "{\"apiVersion\":\"agents.x-k8s.io/v1beta1\",\"kind\":\"SandboxClaim\",\"metadata\":{\"name\":\"n\",\"uid\":\"u\"}}",
+    "{\"apiVersion\":\"agents.x-k8s.io/"
+    "v1\",\"kind\":\"Sandbox\",\"metadata\":{\"name\":\"n\",\"uid\":\"u\"}}",
+    "{\"apiVersion\":\"agents.x-k8s.io/"
+    "v1beta1\",\"kind\":\"SandboxClaim\",\"metadata\":{\"name\":\"n\",\"uid\":\"u\"}}",
 };
 
 START_TEST(test_broken)
@@ -112,8 +117,9 @@ START_TEST(test_broken)
     struct object *o = NULL;
     SCOPED(err_fini) struct err err = {0};
     const char *json = broken[_i];
-    ck_assert_msg(object_from_bytes(&kind_sandbox, xstrdup(json), strlen(json), 1, &o, &err) == -ERR_INTERNAL, "%s",
-                  json);
+    ck_assert_msg(object_from_bytes(&kind_sandbox, xstrdup(json), strlen(json), 1, &o, &err) ==
+                      -ERR_INTERNAL,
+                  "%s", json);
     ck_assert_ptr_null(o);
 }
 END_TEST
@@ -123,7 +129,8 @@ START_TEST(test_cut_off)
 {
     for (size_t n = 0; n < strlen(WHOLE); n++) {
         struct object *o = NULL;
-        ck_assert_msg(object_from_bytes(&kind_sandbox, xstrndup(WHOLE, n), n, 1, &o, NULL) < 0, "%zu bytes", n);
+        ck_assert_msg(object_from_bytes(&kind_sandbox, xstrndup(WHOLE, n), n, 1, &o, NULL) < 0,
+                      "%zu bytes", n);
     }
 }
 END_TEST
@@ -167,7 +174,8 @@ END_TEST
 
 SUITE(object)
 {
-    TESTS("good", test_index, test_splice, test_no_revision_without_rev, test_at_rev, test_terminating_and_escapes);
+    TESTS("good", test_index, test_splice, test_no_revision_without_rev, test_at_rev,
+          test_terminating_and_escapes);
     LOOP("broken", test_broken, 0, ARRAY_LEN(broken));
     TESTS("limits", test_cut_off, test_depth, test_shared_by_threads);
 }

@@ -16,7 +16,8 @@ static void stop(void)
     world_stop(&w);
 }
 
-static void make(const char *namespace_name, const char *names, const char *metadata) /* one letter each */
+static void make(const char *namespace_name, const char *names,
+                 const char *metadata) /* one letter each */
 {
     for (const char *p = names; *p; p++) {
         char name[2] = {*p, '\0'};
@@ -35,7 +36,8 @@ static const char *names_of(const struct list_result *l)
     static char text[200];
     text[0] = '\0';
     for (size_t i = 0; i < l->n; i++)
-        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", i ? " " : "", l->objects[i]->name);
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", i ? " " : "",
+                 l->objects[i]->name);
     return text;
 }
 
@@ -63,23 +65,26 @@ START_TEST(test_get)
     const struct read_version versions[] = {
         {READ_LATEST, 0}, {READ_ANY, 0}, {READ_AT_LEAST, made->rev}, {READ_AT_LEAST, 1}};
     for (size_t i = 0; i < ARRAY_LEN(versions); i++) {
-        ck_assert_int_eq(registry_get(w.registry, &kind_sandbox, "ns", "a", versions[i], world_deadline(), &got, &err), 0);
+        ck_assert_int_eq(registry_get(w.registry, &kind_sandbox, "ns", "a", versions[i],
+                                      world_deadline(), &got, &err),
+                         0);
         ck_assert_int_eq(got->rev, made->rev);
         object_unref(got);
         got = NULL;
     }
-    ck_assert_int_eq(
-        registry_get(w.registry, &kind_sandbox, "ns", "b", versions[0], world_deadline(), &got, &err), -ERR_NOT_FOUND);
+    ck_assert_int_eq(registry_get(w.registry, &kind_sandbox, "ns", "b", versions[0],
+                                  world_deadline(), &got, &err),
+                     -ERR_NOT_FOUND);
     ck_assert_str_eq(err_text(&err), "sandboxes.agents.x-k8s.io \"b\" not found");
     ck_assert_str_eq(err.name, "b");
     ck_assert_str_eq(err.group, "agents.x-k8s.io");
     ck_assert_str_eq(err.kind, "sandboxes");
-    ck_assert_int_eq(
-        registry_get(w.registry, &kind_sandbox, "other", "a", versions[0], world_deadline(), &got, &err),
-        -ERR_NOT_FOUND);
-    ck_assert_int_eq(
-        registry_get(w.registry, &kind_sandbox_claim, "ns", "a", versions[0], world_deadline(), &got, &err),
-        -ERR_NOT_FOUND);
+    ck_assert_int_eq(registry_get(w.registry, &kind_sandbox, "other", "a", versions[0],
+                                  world_deadline(), &got, &err),
+                     -ERR_NOT_FOUND);
+    ck_assert_int_eq(registry_get(w.registry, &kind_sandbox_claim, "ns", "a", versions[0],
+                                  world_deadline(), &got, &err),
+                     -ERR_NOT_FOUND);
 }
 END_TEST
 
@@ -88,8 +93,9 @@ START_TEST(test_get_future)
     struct object *got = NULL;
     SCOPED(err_fini) struct err err = {0};
     int64_t before_ms = clock_monotonic_ms(&clock_system);
-    ck_assert_int_eq(registry_get(w.registry, &kind_sandbox, "ns", "a", (struct read_version){READ_AT_LEAST, 999},
-                                  world_deadline(), &got, &err),
+    ck_assert_int_eq(registry_get(w.registry, &kind_sandbox, "ns", "a",
+                                  (struct read_version){READ_AT_LEAST, 999}, world_deadline(), &got,
+                                  &err),
                      -ERR_TIMEOUT);
     ck_assert_int_ge(clock_monotonic_ms(&clock_system) - before_ms, 2900);
     ck_assert_str_eq(err_text(&err), "Timeout: Too large resource version: 999, current: 1");
@@ -216,7 +222,8 @@ START_TEST(test_compacted)
     SCOPED(list_result_fini) struct list_result one = list(&req);
     int64_t rev = one.rev;
     make("ns", "de", "");
-    ck_assert_int_eq(store_compact(w.store, registry_revision(w.registry), world_deadline(), NULL), 0);
+    ck_assert_int_eq(store_compact(w.store, registry_revision(w.registry), world_deadline(), NULL),
+                     0);
     req.version = (struct read_version){READ_EXACT, rev};
     refuse(&req, ERR_EXPIRED, "The resourceVersion for the provided list is too old.");
     req.version = (struct read_version){READ_LATEST, 0};
@@ -224,7 +231,8 @@ START_TEST(test_compacted)
     struct list_result l = {0};
     SCOPED(err_fini) struct err err = {0};
     ck_assert_int_eq(registry_list(w.registry, &req, &l, &err), -ERR_EXPIRED);
-    ck_assert(str_has_prefix(err_text(&err), "The provided continue parameter is too old to display a consistent list"));
+    ck_assert(str_has_prefix(
+        err_text(&err), "The provided continue parameter is too old to display a consistent list"));
     ck_assert_ptr_nonnull(err.continue_token);
     /* Going on with what came: the rest at the newest revision. */
     req.continue_token = err.continue_token;
@@ -252,10 +260,12 @@ static const struct {
     {"eyJ2IjoieCIsInJ2Ijo1LCJzdGFydCI6ImEifQ", "server does not recognize this encoded version x"},
     {"eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MCwic3RhcnQiOiJhIn0",
      "incorrect encoded start resourceVersion (version meta.k8s.io/v1)"},
-    {"eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6NSwic3RhcnQiOiIifQ", "encoded start key empty (version meta.k8s.io/v1)"},
+    {"eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6NSwic3RhcnQiOiIifQ",
+     "encoded start key empty (version meta.k8s.io/v1)"},
     {"eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6NSwic3RhcnQiOiIuLi8uLi94In0", "../../x"},
     {"a*b", "illegal base64 data at input byte 1"},
-    {"eyJ2IjoxfQ", "json: cannot unmarshal number into Go struct field continueToken.v of type string"},
+    {"eyJ2IjoxfQ",
+     "json: cannot unmarshal number into Go struct field continueToken.v of type string"},
     {"WzFd", "json: cannot unmarshal array into Go value of type storage.continueToken"},
 };
 
@@ -263,7 +273,8 @@ START_TEST(test_bad_token)
 {
     struct list_request req = all();
     req.continue_token = bad_tokens[_i].token;
-    SCOPED_FREE char *text = xasprintf("invalid continue token: continue key is not valid: %s", bad_tokens[_i].text);
+    SCOPED_FREE char *text =
+        xasprintf("invalid continue token: continue key is not valid: %s", bad_tokens[_i].text);
     refuse(&req, ERR_BAD_REQUEST, text);
 }
 END_TEST
@@ -277,8 +288,9 @@ START_TEST(test_token_round_trip)
         ck_assert_int_eq(continue_parse(token, &p, NULL), 0);
         ck_assert_str_eq(p.start, start);
         ck_assert_int_eq(p.rev, i + 1);
-        ck_assert_uint_eq(strspn(token, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"),
-                          strlen(token));
+        ck_assert_uint_eq(
+            strspn(token, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"),
+            strlen(token));
     }
 }
 END_TEST
@@ -305,15 +317,17 @@ END_TEST
 START_TEST(test_unreadable)
 {
     make("ns", "a", "");
-    const struct store_op op = {.key = "/registry/agents.x-k8s.io/sandboxes/ns/x", .value = "{}", .value_len = 2};
+    const struct store_op op = {
+        .key = "/registry/agents.x-k8s.io/sandboxes/ns/x", .value = "{}", .value_len = 2};
     const struct store_txn txn = {.ops = &op, .n_ops = 1};
     SCOPED(store_txn_result_fini) struct store_txn_result res = {0};
     ck_assert_int_eq(store_txn(w.store, &txn, world_deadline(), &res, NULL), 0);
     world_wait_rev(&w, res.rev);
     for (int i = 0; i < 2; i++) { /* seen by the watch, then by a load */
         struct object *o = NULL;
-        ck_assert_int_eq(registry_get(w.registry, &kind_sandbox, "ns", "x", (struct read_version){READ_ANY, 0},
-                                      world_deadline(), &o, NULL),
+        ck_assert_int_eq(registry_get(w.registry, &kind_sandbox, "ns", "x",
+                                      (struct read_version){READ_ANY, 0}, world_deadline(), &o,
+                                      NULL),
                          -ERR_INTERNAL);
         struct list_request req = all();
         struct list_result l = {0};
@@ -333,15 +347,16 @@ START_TEST(test_not_loaded_yet)
     w.registry = registry_new(&w.config); /* not started */
     struct object *o = NULL;
     SCOPED(err_fini) struct err err = {0};
-    ck_assert_int_eq(registry_get(w.registry, &kind_sandbox, "ns", "a", (struct read_version){READ_ANY, 0},
-                                  world_deadline(), &o, &err),
+    ck_assert_int_eq(registry_get(w.registry, &kind_sandbox, "ns", "a",
+                                  (struct read_version){READ_ANY, 0}, world_deadline(), &o, &err),
                      -ERR_UNAVAILABLE);
     struct list_request req = all();
     struct list_result l = {0};
     ck_assert_int_eq(registry_list(w.registry, &req, &l, &err), -ERR_UNAVAILABLE);
     struct write_options opts = world_opts();
-    ck_assert_int_eq(registry_create(w.registry, &kind_sandbox, "ns", world_sandbox("a", ""), &opts, &o, &err),
-                     -ERR_UNAVAILABLE);
+    ck_assert_int_eq(
+        registry_create(w.registry, &kind_sandbox, "ns", world_sandbox("a", ""), &opts, &o, &err),
+        -ERR_UNAVAILABLE);
     ck_assert_int_eq(registry_revision(w.registry), 0);
     ck_assert(!registry_is_synced(w.registry));
 }
@@ -381,11 +396,20 @@ SUITE(read)
     TCase *tc = tcase_create("world");
     tcase_add_checked_fixture(tc, start, stop);
     tcase_set_timeout(tc, 60);
-    const TTest *const tests[] = {test_get,           test_get_future,   test_list_order,
-                                  test_pages_are_pinned, test_limit_exact,  test_pages_with_selector,
-                                  test_exact,         test_compacted,    test_future,
-                                  test_token_round_trip, test_token_of_other_namespace, test_unreadable,
-                                  test_not_loaded_yet, test_many_from_store};
+    const TTest *const tests[] = {test_get,
+                                  test_get_future,
+                                  test_list_order,
+                                  test_pages_are_pinned,
+                                  test_limit_exact,
+                                  test_pages_with_selector,
+                                  test_exact,
+                                  test_compacted,
+                                  test_future,
+                                  test_token_round_trip,
+                                  test_token_of_other_namespace,
+                                  test_unreadable,
+                                  test_not_loaded_yet,
+                                  test_many_from_store};
     for (size_t i = 0; i < ARRAY_LEN(tests); i++)
         tcase_add_test(tc, tests[i]);
     tcase_add_loop_test(tc, test_bad_token, 0, ARRAY_LEN(bad_tokens));

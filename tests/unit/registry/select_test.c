@@ -5,13 +5,16 @@
 #include "openapi/kinds.h"
 #include "tests/lib/suite.h"
 
-#define QN                                                                                                             \
-    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character " \
-    "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "                                     \
+#define QN                                                                                         \
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "    \
+    "alphanumeric character "                                                                      \
+    "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "                  \
     "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
-#define LV                                                                                                             \
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start "    \
-    "and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation "  \
+#define LV                                                                                         \
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "    \
+    "'.', and must start "                                                                         \
+    "and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex "  \
+    "used for validation "                                                                         \
     "is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
 #define V64 "vvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvv"
 
@@ -31,9 +34,10 @@ static const char *const objects[] = {
 
 static struct object *object_of(size_t i)
 {
-    char *json = xasprintf("{\"apiVersion\":\"agents.x-k8s.io/v1beta1\",\"kind\":\"Sandbox\",\"metadata\":{%s,"
-                           "\"namespace\":\"ns\",\"uid\":\"u\"}}",
-                           objects[i]);
+    char *json = xasprintf(
+        "{\"apiVersion\":\"agents.x-k8s.io/v1beta1\",\"kind\":\"Sandbox\",\"metadata\":{%s,"
+        "\"namespace\":\"ns\",\"uid\":\"u\"}}",
+        objects[i]);
     struct object *o = NULL;
     ck_assert_int_eq(object_from_bytes(&kind_sandbox, json, strlen(json), 1, &o, NULL), 0);
     return o;
@@ -93,7 +97,8 @@ START_TEST(test_good)
         if (selector_matches(s, o))
             memcpy(found + strlen(found), (char[]){o->name[0], '\0'}, 2);
     }
-    ck_assert_msg(strcmp(found, good[_i].matches) == 0, "%s %s: %s", good[_i].label, good[_i].field, found);
+    ck_assert_msg(strcmp(found, good[_i].matches) == 0, "%s %s: %s", good[_i].label, good[_i].field,
+                  found);
 }
 END_TEST
 
@@ -108,29 +113,37 @@ static const struct {
     {"app in (web=", "", "unable to parse requirement: found '=', expected: ',' or ')'"},
     {"app in", "", "unable to parse requirement: found '' expected: '('"},
     {"app in (=", "", "unable to parse requirement: found '=', expected: ',', ')' or identifier"},
-    {"app ~ web", "", "unable to parse requirement: found '~', expected: in, notin, =, ==, !=, gt, lt"},
+    {"app ~ web", "",
+     "unable to parse requirement: found '~', expected: in, notin, =, ==, !=, gt, lt"},
     {"-x=1", "", "unable to parse requirement: <nil>: Invalid value: \"-x\": name part " QN},
     {"a/b/c=1", "",
      "unable to parse requirement: <nil>: Invalid value: \"a/b/c\": a valid label key " QN
      " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"},
-    {"\xc3\xa9=1", "", "unable to parse requirement: <nil>: Invalid value: \"\xc3\xa9\": name part " QN},
+    {"\xc3\xa9=1", "",
+     "unable to parse requirement: <nil>: Invalid value: \"\xc3\xa9\": name part " QN},
     {"app=a b", "", "found 'b', expected: ',' or 'end of string'"},
-    {"app=" V64, "", "unable to parse requirement: values[0][app]: Invalid value: \"" V64 "\": must be no more than 63 bytes"},
+    {"app=" V64, "",
+     "unable to parse requirement: values[0][app]: Invalid value: \"" V64
+     "\": must be no more than 63 bytes"},
     {"app=a$", "", "unable to parse requirement: values[0][app]: Invalid value: \"a$\": " LV},
     {"app='web'", "", "unable to parse requirement: values[0][app]: Invalid value: \"'web'\": " LV},
     {"k>x", "",
-     "unable to parse requirement: values[0]: Invalid value: \"x\": for 'Gt', 'Lt' operators, the value must be an "
+     "unable to parse requirement: values[0]: Invalid value: \"x\": for 'Gt', 'Lt' operators, the "
+     "value must be an "
      "integer"},
     {"k>", "",
-     "unable to parse requirement: values[0]: Invalid value: \"\": for 'Gt', 'Lt' operators, the value must be an "
+     "unable to parse requirement: values[0]: Invalid value: \"\": for 'Gt', 'Lt' operators, the "
+     "value must be an "
      "integer"},
     {"!!app", "", "unable to parse requirement: found '!', expected: identifier"},
     {"!=x", "", "found '!=', expected: !, identifier, or 'end of string'"},
     {"", "spec.operatingMode=Running", "field label not supported: spec.operatingMode"},
     {"", "metadata.uid=x", "field label not supported: metadata.uid"},
-    {"", "spec.a=b,metadata.name", "invalid selector: 'spec.a=b,metadata.name'; can't understand 'metadata.name'"},
+    {"", "spec.a=b,metadata.name",
+     "invalid selector: 'spec.a=b,metadata.name'; can't understand 'metadata.name'"},
     {"", "metadata.name", "invalid selector: 'metadata.name'; can't understand 'metadata.name'"},
-    {"", "metadata.name in (a)", "invalid selector: 'metadata.name in (a)'; can't understand 'metadata.name in (a)'"},
+    {"", "metadata.name in (a)",
+     "invalid selector: 'metadata.name in (a)'; can't understand 'metadata.name in (a)'"},
     {"", "metadata.name=a\\b", "invalid field selector: invalid escape sequence: \\b"},
     {"", "metadata.name=a\\", "invalid field selector: invalid escape sequence: \\"},
 };
@@ -162,13 +175,18 @@ static void check_requirements(cJSON *got, const char *expected)
 START_TEST(test_requirements)
 {
     SCOPED(selector_free_p) struct selector *s = NULL;
-    ck_assert_int_eq(selector_parse("z,!y,b in (2,1),a!=3,k>5", "metadata.name=n,metadata.namespace!=m", &s, NULL), 0);
+    ck_assert_int_eq(selector_parse("z,!y,b in (2,1),a!=3,k>5",
+                                    "metadata.name=n,metadata.namespace!=m", &s, NULL),
+                     0);
     check_requirements(selector_label_requirements(s),
-                       "{\"requirements\":[{\"key\":\"a\",\"operator\":\"NotIn\",\"values\":[\"3\"]},{\"key\":\"b\","
-                       "\"operator\":\"In\",\"values\":[\"1\",\"2\"]},{\"key\":\"y\",\"operator\":\"DoesNotExist\"},"
+                       "{\"requirements\":[{\"key\":\"a\",\"operator\":\"NotIn\",\"values\":[\"3\"]"
+                       "},{\"key\":\"b\","
+                       "\"operator\":\"In\",\"values\":[\"1\",\"2\"]},{\"key\":\"y\",\"operator\":"
+                       "\"DoesNotExist\"},"
                        "{\"key\":\"z\",\"operator\":\"Exists\"}]}");
     check_requirements(selector_field_requirements(s),
-                       "{\"requirements\":[{\"key\":\"metadata.name\",\"operator\":\"In\",\"values\":[\"n\"]},{\"key\":"
+                       "{\"requirements\":[{\"key\":\"metadata.name\",\"operator\":\"In\","
+                       "\"values\":[\"n\"]},{\"key\":"
                        "\"metadata.namespace\",\"operator\":\"NotIn\",\"values\":[\"m\"]}]}");
     ck_assert_str_eq(selector_name(s), "n");
     ck_assert(!selector_is_empty(s));

@@ -30,15 +30,16 @@ static void wake(void *ctx)
 
 static struct watch_request from(int64_t rev)
 {
-    return (struct watch_request){.kind = &kind_sandbox,
-                                  .version = {READ_AT_LEAST, rev},
-                                  .deadline_ms = world_deadline()};
+    return (struct watch_request){
+        .kind = &kind_sandbox, .version = {READ_AT_LEAST, rev}, .deadline_ms = world_deadline()};
 }
 
 static struct watch_request initial(void)
 {
-    return (struct watch_request){
-        .kind = &kind_sandbox, .send_initial = true, .send_initial_end = true, .deadline_ms = world_deadline()};
+    return (struct watch_request){.kind = &kind_sandbox,
+                                  .send_initial = true,
+                                  .send_initial_end = true,
+                                  .deadline_ms = world_deadline()};
 }
 
 static void open_watch(struct reader *r, const struct watch_request *req)
@@ -49,7 +50,8 @@ static void open_watch(struct reader *r, const struct watch_request *req)
     ck_assert_msg(rc == 0, "%s", err_text(&err));
 }
 
-/* Waits for the next event: 1, or -1 at the end. Relies on wake alone once watch_next has said 0. */
+/* Waits for the next event: 1, or -1 at the end. Relies on wake alone once watch_next has said 0.
+ */
 static int next(struct reader *r, struct watch_event *ret)
 {
     for (int i = 0; i < 5000; i++) {
@@ -64,7 +66,8 @@ static int next(struct reader *r, struct watch_event *ret)
     return 0;
 }
 
-/* What comes, as text: A:name@rev M:... D:... B@rev I@rev (end of the initial events) E:text |, until n events or the end. */
+/* What comes, as text: A:name@rev M:... D:... B@rev I@rev (end of the initial events) E:text |,
+ * until n events or the end. */
 static const char *read_events(struct reader *r, size_t n)
 {
     static char text[4000];
@@ -79,11 +82,11 @@ static const char *read_events(struct reader *r, size_t n)
         if (e.type == WATCH_ERROR)
             snprintf(text + len, sizeof text - len, "%sE:%s", i ? " " : "", err_text(&e.err));
         else if (e.type == WATCH_BOOKMARK)
-            snprintf(text + len, sizeof text - len, "%s%c@%lld", i ? " " : "", e.is_initial_end ? 'I' : 'B',
-                     (long long)e.rev);
+            snprintf(text + len, sizeof text - len, "%s%c@%lld", i ? " " : "",
+                     e.is_initial_end ? 'I' : 'B', (long long)e.rev);
         else
-            snprintf(text + len, sizeof text - len, "%s%c:%s@%lld", i ? " " : "", "AMD"[e.type], e.object->name,
-                     (long long)e.object->rev);
+            snprintf(text + len, sizeof text - len, "%s%c:%s@%lld", i ? " " : "", "AMD"[e.type],
+                     e.object->name, (long long)e.object->rev);
         watch_event_fini(&e);
     }
     return text;
@@ -95,25 +98,26 @@ static void nothing(struct reader *r)
     ck_assert_int_eq(watch_next(r->watch, &e), 0);
 }
 
-/* Story of the recordings: a and b made, a leaves and re-enters k=1, b gets a finalizer, is deleted and released, c comes
- * and goes. Revisions 2 to 12. */
+/* Story of the recordings: a and b made, a leaves and re-enters k=1, b gets a finalizer, is deleted
+ * and released, c comes and goes. Revisions 2 to 12. */
 static void tell_story(void)
 {
-    object_unref(world_create(&w, "ns", "a", "\"labels\":{\"k\":\"1\"}"));             /* 2 */
-    object_unref(world_create(&w, "ns", "b", "\"labels\":{\"k\":\"2\"}"));             /* 3 */
-    object_unref(world_set(&w, "ns", "a", "spec.service", "true"));                    /* 4 */
+    object_unref(world_create(&w, "ns", "a", "\"labels\":{\"k\":\"1\"}")); /* 2 */
+    object_unref(world_create(&w, "ns", "b", "\"labels\":{\"k\":\"2\"}")); /* 3 */
+    object_unref(world_set(&w, "ns", "a", "spec.service", "true"));        /* 4 */
     struct write_options opts = world_opts();
     struct object *o = NULL;
-    ck_assert_int_eq(world_try_set(&w, "ns", "a", "status.service", "\"a\"", &opts, true, &o, NULL), 0); /* 5 */
+    ck_assert_int_eq(world_try_set(&w, "ns", "a", "status.service", "\"a\"", &opts, true, &o, NULL),
+                     0); /* 5 */
     object_unref(o);
-    object_unref(world_set(&w, "ns", "a", "metadata.labels.k", "\"2\""));               /* 6 */
-    object_unref(world_set(&w, "ns", "a", "metadata.labels.k", "\"1\""));               /* 7 */
-    object_unref(world_set(&w, "ns", "a", "metadata.labels.k", "\"1\""));               /* nothing */
-    object_unref(world_set(&w, "ns", "b", "metadata.finalizers", "[\"x.io/f\"]"));      /* 8 */
-    world_delete(&w, "ns", "b");                                                        /* 9 */
-    object_unref(world_set(&w, "ns", "b", "metadata.finalizers", "null"));              /* 10 */
-    object_unref(world_create(&w, "ns", "c", ""));                                      /* 11 */
-    world_delete(&w, "ns", "c");                                                        /* 12 */
+    object_unref(world_set(&w, "ns", "a", "metadata.labels.k", "\"2\""));          /* 6 */
+    object_unref(world_set(&w, "ns", "a", "metadata.labels.k", "\"1\""));          /* 7 */
+    object_unref(world_set(&w, "ns", "a", "metadata.labels.k", "\"1\""));          /* nothing */
+    object_unref(world_set(&w, "ns", "b", "metadata.finalizers", "[\"x.io/f\"]")); /* 8 */
+    world_delete(&w, "ns", "b");                                                   /* 9 */
+    object_unref(world_set(&w, "ns", "b", "metadata.finalizers", "null"));         /* 10 */
+    object_unref(world_create(&w, "ns", "c", ""));                                 /* 11 */
+    world_delete(&w, "ns", "c");                                                   /* 12 */
 }
 
 static const struct {
@@ -133,7 +137,8 @@ static const struct {
     {"", "", NULL, 12, 0, ""},
 };
 
-/* The same events whether they are read from history or as they happen, or after a restart of the server. */
+/* The same events whether they are read from history or as they happen, or after a restart of the
+ * server. */
 START_TEST(test_story)
 {
     struct reader live, past, restarted;
@@ -141,7 +146,8 @@ START_TEST(test_story)
         struct reader *r = pass == 0 ? &live : pass == 1 ? &past : &restarted;
         struct watch_request req = from(stories[_i].rev);
         req.namespace_name = stories[_i].namespace_name;
-        ck_assert_int_eq(selector_parse(stories[_i].label, stories[_i].field, &req.take_selector, NULL), 0);
+        ck_assert_int_eq(
+            selector_parse(stories[_i].label, stories[_i].field, &req.take_selector, NULL), 0);
         if (pass == 2) {
             world_stop_registry(&w);
             world_start_registry(&w);
@@ -156,7 +162,8 @@ START_TEST(test_story)
 }
 END_TEST
 
-/* DELETED out of a selection has the old content at the new revision; a deletion the last state at its revision. */
+/* DELETED out of a selection has the old content at the new revision; a deletion the last state at
+ * its revision. */
 START_TEST(test_deleted_contents)
 {
     tell_story();
@@ -492,13 +499,20 @@ SUITE(watch)
     TCase *tc = tcase_create("world");
     tcase_add_checked_fixture(tc, start, stop);
     tcase_set_timeout(tc, 60);
-    const TTest *const tests[] = {test_deleted_contents, test_initial,
-                                  test_close_early,      test_from_now,
-                                  test_future,           test_too_old,
-                                  test_history_bytes,    test_cut_off,
-                                  test_compacted_before_restart, test_all_compacted_before_restart,
-                                  test_lost,             test_bookmarks,
-                                  test_timeout,          test_stop,
+    const TTest *const tests[] = {test_deleted_contents,
+                                  test_initial,
+                                  test_close_early,
+                                  test_from_now,
+                                  test_future,
+                                  test_too_old,
+                                  test_history_bytes,
+                                  test_cut_off,
+                                  test_compacted_before_restart,
+                                  test_all_compacted_before_restart,
+                                  test_lost,
+                                  test_bookmarks,
+                                  test_timeout,
+                                  test_stop,
                                   test_wakes};
     for (size_t i = 0; i < ARRAY_LEN(tests); i++)
         tcase_add_test(tc, tests[i]);

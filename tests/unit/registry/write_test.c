@@ -13,7 +13,8 @@ static void stop(void)
     world_stop(&w);
 }
 
-#define STALE "the object has been modified; please apply your changes to the latest version and try again"
+#define STALE                                                                                      \
+    "the object has been modified; please apply your changes to the latest version and try again"
 
 /* ---- helpers ---- */
 
@@ -40,7 +41,8 @@ static void refuse_create(cJSON *tree, enum err_code code, const char *text)
     ck_assert_str_eq(err_text(&err), text);
 }
 
-static void refuse_set(const char *name, const char *path, const char *json, enum err_code code, const char *text)
+static void refuse_set(const char *name, const char *path, const char *json, enum err_code code,
+                       const char *text)
 {
     struct write_options opts = world_opts();
     struct object *o = NULL;
@@ -50,10 +52,13 @@ static void refuse_set(const char *name, const char *path, const char *json, enu
     ck_assert_str_eq(err_text(&err), text);
 }
 
-static struct object *delete_with(const char *name, const char *policy, int orphan, bool is_dry, bool *ret_gone)
+static struct object *delete_with(const char *name, const char *policy, int orphan, bool is_dry,
+                                  bool *ret_gone)
 {
-    struct delete_options opts = {
-        .propagation = policy, .orphan_dependents = orphan, .dry_run = is_dry, .deadline_ms = world_deadline()};
+    struct delete_options opts = {.propagation = policy,
+                                  .orphan_dependents = orphan,
+                                  .dry_run = is_dry,
+                                  .deadline_ms = world_deadline()};
     struct object *o = NULL;
     SCOPED(err_fini) struct err err = {0};
     int rc = registry_delete(w.registry, &kind_sandbox, "ns", name, &opts, &o, ret_gone, &err);
@@ -65,7 +70,8 @@ static struct object *delete_with(const char *name, const char *policy, int orph
 
 START_TEST(test_create)
 {
-    SCOPED(object_unref_p) struct object *o = world_create(&w, "ns", "a", "\"labels\":{\"l\":\"1\"}");
+    SCOPED(object_unref_p)
+    struct object *o = world_create(&w, "ns", "a", "\"labels\":{\"l\":\"1\"}");
     ck_assert_int_eq(o->rev, 2);
     ck_assert_str_eq(o->namespace_name, "ns");
     ck_assert_str_eq(at(o, "metadata.generation"), "1");
@@ -82,7 +88,8 @@ END_TEST
 START_TEST(test_create_exists)
 {
     object_unref(world_create(&w, "ns", "a", "\"finalizers\":[\"x.io/f\"]"));
-    refuse_create(world_sandbox("a", ""), ERR_ALREADY_EXISTS, "sandboxes.agents.x-k8s.io \"a\" already exists");
+    refuse_create(world_sandbox("a", ""), ERR_ALREADY_EXISTS,
+                  "sandboxes.agents.x-k8s.io \"a\" already exists");
     world_delete(&w, "ns", "a");
     refuse_create(world_sandbox("a", ""), ERR_ALREADY_EXISTS,
                   "object is being deleted: sandboxes.agents.x-k8s.io \"a\" already exists");
@@ -103,13 +110,16 @@ START_TEST(test_create_dry)
     struct write_options opts = world_opts();
     opts.dry_run = true;
     SCOPED(object_unref_p) struct object *o = NULL, *present = NULL;
-    ck_assert_int_eq(registry_create(w.registry, &kind_sandbox, "ns", world_sandbox("a", ""), &opts, &o, NULL), 0);
+    ck_assert_int_eq(
+        registry_create(w.registry, &kind_sandbox, "ns", world_sandbox("a", ""), &opts, &o, NULL),
+        0);
     ck_assert_int_eq(o->rev, 0);
     ck_assert_str_eq(at(o, "metadata.resourceVersion"), "-");
     ck_assert_ptr_null(world_get(&w, "ns", "a"));
     present = world_create(&w, "ns", "a", "");
     struct object *none = NULL;
-    ck_assert_int_eq(registry_create(w.registry, &kind_sandbox, "ns", world_sandbox("a", ""), &opts, &none, NULL),
+    ck_assert_int_eq(registry_create(w.registry, &kind_sandbox, "ns", world_sandbox("a", ""), &opts,
+                                     &none, NULL),
                      -ERR_ALREADY_EXISTS);
     ck_assert_int_eq(registry_revision(w.registry), present->rev);
 }
@@ -121,12 +131,14 @@ START_TEST(test_create_namespace)
     refuse_create(world_sandbox("a", ""), ERR_NOT_FOUND, "namespaces \"ns\" not found");
     w.namespace_state = NAMESPACE_TERMINATING;
     refuse_create(world_sandbox("a", ""), ERR_FORBIDDEN,
-                  "sandboxes.agents.x-k8s.io \"a\" is forbidden: unable to create new content in namespace ns because "
+                  "sandboxes.agents.x-k8s.io \"a\" is forbidden: unable to create new content in "
+                  "namespace ns because "
                   "it is being terminated");
 }
 END_TEST
 
-/* A source of randomness that gives the same bytes forever: each generated name is the last one again. */
+/* A source of randomness that gives the same bytes forever: each generated name is the last one
+ * again. */
 static void fill_same(const struct randomness *r, void *p, size_t n)
 {
     unsigned *left = r->ctx;
@@ -142,18 +154,20 @@ START_TEST(test_generated_name)
     w.env.randomness = &stuck;
     struct write_options opts = world_opts();
     cJSON *tree = world_sandbox("", "\"generateName\":\"gen-\"");
-    ck_assert_int_eq(registry_create(w.registry, &kind_sandbox, "ns", tree, &opts, &first, NULL), 0);
+    ck_assert_int_eq(registry_create(w.registry, &kind_sandbox, "ns", tree, &opts, &first, NULL),
+                     0);
     ck_assert(str_has_prefix(first->name, "gen-") && strlen(first->name) == 9);
-    SCOPED_FREE char *text =
-        xasprintf("sandboxes.agents.x-k8s.io \"%s\" already exists, the server was not able to generate a unique name "
-                  "for the object",
-                  first->name);
+    SCOPED_FREE char *text = xasprintf("sandboxes.agents.x-k8s.io \"%s\" already exists, the "
+                                       "server was not able to generate a unique name "
+                                       "for the object",
+                                       first->name);
     same = 1000;
     refuse_create(world_sandbox("", "\"generateName\":\"gen-\""), ERR_ALREADY_EXISTS, text);
     same = 3; /* then other bytes: another name */
     SCOPED(object_unref_p) struct object *second = NULL;
     tree = world_sandbox("", "\"generateName\":\"gen-\"");
-    ck_assert_int_eq(registry_create(w.registry, &kind_sandbox, "ns", tree, &opts, &second, NULL), 0);
+    ck_assert_int_eq(registry_create(w.registry, &kind_sandbox, "ns", tree, &opts, &second, NULL),
+                     0);
     ck_assert_str_ne(second->name, first->name);
 }
 END_TEST
@@ -165,16 +179,22 @@ START_TEST(test_create_fenced)
     opts.fence = &fence;
     struct object *o = NULL;
     SCOPED(err_fini) struct err err = {0};
-    ck_assert_int_eq(registry_create(w.registry, &kind_sandbox, "ns", world_sandbox("a", ""), &opts, &o, &err),
-                     -ERR_CONFLICT);
-    ck_assert_str_eq(err_text(&err),
-                     "Operation cannot be fulfilled on sandboxes.agents.x-k8s.io \"a\": no longer leader");
+    ck_assert_int_eq(
+        registry_create(w.registry, &kind_sandbox, "ns", world_sandbox("a", ""), &opts, &o, &err),
+        -ERR_CONFLICT);
+    ck_assert_str_eq(
+        err_text(&err),
+        "Operation cannot be fulfilled on sandboxes.agents.x-k8s.io \"a\": no longer leader");
     ck_assert_ptr_null(world_get(&w, "ns", "a"));
     SCOPED(object_unref_p) struct object *made = world_create(&w, "ns", "b", "");
-    ck_assert_int_eq(world_try_set(&w, "ns", "b", "spec.service", "true", &opts, false, &o, &err), -ERR_CONFLICT);
-    struct delete_options dopts = {.orphan_dependents = -1, .fence = &fence, .deadline_ms = world_deadline()};
+    ck_assert_int_eq(world_try_set(&w, "ns", "b", "spec.service", "true", &opts, false, &o, &err),
+                     -ERR_CONFLICT);
+    struct delete_options dopts = {
+        .orphan_dependents = -1, .fence = &fence, .deadline_ms = world_deadline()};
     bool is_gone;
-    ck_assert_int_eq(registry_delete(w.registry, &kind_sandbox, "ns", "b", &dopts, &o, &is_gone, &err), -ERR_CONFLICT);
+    ck_assert_int_eq(
+        registry_delete(w.registry, &kind_sandbox, "ns", "b", &dopts, &o, &is_gone, &err),
+        -ERR_CONFLICT);
     ck_assert(strstr(err_text(&err), "no longer leader"));
 }
 END_TEST
@@ -183,16 +203,20 @@ END_TEST
 
 START_TEST(test_update)
 {
-    SCOPED(object_unref_p) struct object *made = world_create(&w, "ns", "a", "\"labels\":{\"l\":\"1\"}");
-    SCOPED(object_unref_p) struct object *labelled = world_set(&w, "ns", "a", "metadata.labels", "{\"l\":\"2\"}");
+    SCOPED(object_unref_p)
+    struct object *made = world_create(&w, "ns", "a", "\"labels\":{\"l\":\"1\"}");
+    SCOPED(object_unref_p)
+    struct object *labelled = world_set(&w, "ns", "a", "metadata.labels", "{\"l\":\"2\"}");
     ck_assert_int_gt(labelled->rev, made->rev);
     ck_assert_str_eq(at(labelled, "metadata.generation"), "1");
-    SCOPED(object_unref_p) struct object *changed = world_set(&w, "ns", "a", "spec.service", "true");
+    SCOPED(object_unref_p)
+    struct object *changed = world_set(&w, "ns", "a", "spec.service", "true");
     ck_assert_str_eq(at(changed, "metadata.generation"), "2");
     SCOPED(object_unref_p) struct object *same = world_set(&w, "ns", "a", "spec.service", "true");
     ck_assert_int_eq(same->rev, changed->rev);
     ck_assert_int_eq(registry_revision(w.registry), changed->rev); /* nothing was written */
-    SCOPED(object_unref_p) struct object *defaulted = world_set(&w, "ns", "a", "spec.operatingMode", "null");
+    SCOPED(object_unref_p)
+    struct object *defaulted = world_set(&w, "ns", "a", "spec.operatingMode", "null");
     ck_assert_int_eq(defaulted->rev, changed->rev); /* the default comes back */
 }
 END_TEST
@@ -201,32 +225,39 @@ START_TEST(test_update_refusals)
 {
     SCOPED(object_unref_p) struct object *made = world_create(&w, "ns", "a", "");
     const char *rev = "metadata.resourceVersion";
-    refuse_set("nope", "spec.service", "true", ERR_NOT_FOUND, "sandboxes.agents.x-k8s.io \"nope\" not found");
+    refuse_set("nope", "spec.service", "true", ERR_NOT_FOUND,
+               "sandboxes.agents.x-k8s.io \"nope\" not found");
     refuse_set("a", rev, "null", ERR_INVALID,
-               "sandboxes.agents.x-k8s.io \"a\" is invalid: metadata.resourceVersion: Invalid value: 0: must be "
+               "sandboxes.agents.x-k8s.io \"a\" is invalid: metadata.resourceVersion: Invalid "
+               "value: 0: must be "
                "specified for an update");
     refuse_set("a", rev, "\"0\"", ERR_INVALID,
-               "sandboxes.agents.x-k8s.io \"a\" is invalid: metadata.resourceVersion: Invalid value: 0: must be "
+               "sandboxes.agents.x-k8s.io \"a\" is invalid: metadata.resourceVersion: Invalid "
+               "value: 0: must be "
                "specified for an update");
     refuse_set("a", rev, "\"1\"", ERR_CONFLICT,
                "Operation cannot be fulfilled on sandboxes.agents.x-k8s.io \"a\": " STALE);
-    refuse_set("a", rev, "\"abc\"", ERR_UNKNOWN, "strconv.ParseUint: parsing \"abc\": invalid syntax");
+    refuse_set("a", rev, "\"abc\"", ERR_UNKNOWN,
+               "strconv.ParseUint: parsing \"abc\": invalid syntax");
     refuse_set("a", rev, "\"99999999999999999999\"", ERR_UNKNOWN,
                "strconv.ParseUint: parsing \"99999999999999999999\": value out of range");
     refuse_set("a", "metadata.name", "\"b\"", ERR_BAD_REQUEST,
                "the name of the object (b) does not match the name on the URL (a)");
     refuse_set("a", "metadata.name", "null", ERR_BAD_REQUEST,
                "the name of the object (a based on URL) was undeterminable: name must be provided");
-    refuse_set("a", "metadata.namespace", "\"x\"", ERR_BAD_REQUEST,
-               "the namespace of the provided object does not match the namespace sent on the request");
-    SCOPED_FREE char *uid_text =
-        xasprintf("Operation cannot be fulfilled on sandboxes.agents.x-k8s.io \"a\": StorageError: invalid object, Code: "
-                  "4, Key: /registry/agents.x-k8s.io/sandboxes/ns/a, ResourceVersion: 0, AdditionalErrorMsg: "
-                  "Precondition failed: UID in precondition: u-2, UID in object meta: %s",
-                  made->uid);
+    refuse_set(
+        "a", "metadata.namespace", "\"x\"", ERR_BAD_REQUEST,
+        "the namespace of the provided object does not match the namespace sent on the request");
+    SCOPED_FREE char *uid_text = xasprintf(
+        "Operation cannot be fulfilled on sandboxes.agents.x-k8s.io \"a\": StorageError: invalid "
+        "object, Code: "
+        "4, Key: /registry/agents.x-k8s.io/sandboxes/ns/a, ResourceVersion: 0, AdditionalErrorMsg: "
+        "Precondition failed: UID in precondition: u-2, UID in object meta: %s",
+        made->uid);
     refuse_set("a", "metadata.uid", "\"u-2\"", ERR_CONFLICT, uid_text);
     refuse_set("a", "kind", "\"SandboxX\"", ERR_INVALID,
-               "SandboxX.agents.x-k8s.io \"a\" is invalid: kind: Invalid value: \"SandboxX\": must be Sandbox");
+               "SandboxX.agents.x-k8s.io \"a\" is invalid: kind: Invalid value: \"SandboxX\": must "
+               "be Sandbox");
     ck_assert_int_eq(registry_revision(w.registry), made->rev);
 }
 END_TEST
@@ -245,7 +276,8 @@ START_TEST(test_update_system_fields)
         {"status", "{\"service\":\"x\"}"},
     };
     for (size_t i = 0; i < ARRAY_LEN(ignored); i++) {
-        SCOPED(object_unref_p) struct object *o = world_set(&w, "ns", "a", ignored[i][0], ignored[i][1]);
+        SCOPED(object_unref_p)
+        struct object *o = world_set(&w, "ns", "a", ignored[i][0], ignored[i][1]);
         ck_assert_msg(o->rev == made->rev, "%s", ignored[i][0]);
     }
 }
@@ -256,11 +288,14 @@ START_TEST(test_status)
     object_unref(world_create(&w, "ns", "a", "\"labels\":{\"l\":\"1\"}"));
     struct write_options opts = world_opts();
     SCOPED(object_unref_p) struct object *o = NULL, *gone = NULL, *kept = NULL;
-    ck_assert_int_eq(world_try_set(&w, "ns", "a", "status.service", "\"a\"", &opts, true, &o, NULL), 0);
+    ck_assert_int_eq(world_try_set(&w, "ns", "a", "status.service", "\"a\"", &opts, true, &o, NULL),
+                     0);
     ck_assert_str_eq(at(o, "status"), "{\"service\":\"a\"}");
     ck_assert_str_eq(at(o, "metadata.generation"), "1");
     /* All else is as stored. */
-    ck_assert_int_eq(world_try_set(&w, "ns", "a", "metadata.labels", "{\"a b\":\"2\"}", &opts, true, &kept, NULL), 0);
+    ck_assert_int_eq(world_try_set(&w, "ns", "a", "metadata.labels", "{\"a b\":\"2\"}", &opts, true,
+                                   &kept, NULL),
+                     0);
     ck_assert_int_eq(kept->rev, o->rev);
     object_unref(kept);
     kept = NULL;
@@ -270,10 +305,13 @@ START_TEST(test_status)
     ck_assert_str_eq(at(gone, "status"), "-");
     struct object *none = NULL;
     SCOPED(err_fini) struct err err = {0};
-    ck_assert_int_eq(world_try_set(&w, "ns", "a", "status", "\"x\"", &opts, true, &none, &err), -ERR_INVALID);
+    ck_assert_int_eq(world_try_set(&w, "ns", "a", "status", "\"x\"", &opts, true, &none, &err),
+                     -ERR_INVALID);
     ck_assert_str_eq(err_text(&err),
-                     "Sandbox.agents.x-k8s.io \"a\" is invalid: [status: Invalid value: \"string\":  in body must be of "
-                     "type object: \"string\", <nil>: Invalid value: null: some validation rules were not checked because "
+                     "Sandbox.agents.x-k8s.io \"a\" is invalid: [status: Invalid value: "
+                     "\"string\":  in body must be of "
+                     "type object: \"string\", <nil>: Invalid value: null: some validation rules "
+                     "were not checked because "
                      "the object was invalid; correct the existing errors to complete validation]");
 }
 END_TEST
@@ -283,7 +321,8 @@ START_TEST(test_update_dry)
     SCOPED(object_unref_p) struct object *made = world_create(&w, "ns", "a", ""), *o = NULL;
     struct write_options opts = world_opts();
     opts.dry_run = true;
-    ck_assert_int_eq(world_try_set(&w, "ns", "a", "spec.service", "true", &opts, false, &o, NULL), 0);
+    ck_assert_int_eq(world_try_set(&w, "ns", "a", "spec.service", "true", &opts, false, &o, NULL),
+                     0);
     ck_assert_int_eq(o->rev, made->rev);
     ck_assert_str_eq(at(o, "metadata.generation"), "2");
     SCOPED(object_unref_p) struct object *got = world_get(&w, "ns", "a");
@@ -294,10 +333,12 @@ END_TEST
 START_TEST(test_template_generation)
 {
     struct write_options opts = world_opts();
-    cJSON *tree = world_tree("{\"apiVersion\":\"extensions.agents.x-k8s.io/v1beta1\",\"kind\":\"SandboxTemplate\","
-                             "\"metadata\":{\"name\":\"t\"},\"spec\":{\"podTemplate\":{\"spec\":{\"containers\":[]}}}}");
+    cJSON *tree = world_tree(
+        "{\"apiVersion\":\"extensions.agents.x-k8s.io/v1beta1\",\"kind\":\"SandboxTemplate\","
+        "\"metadata\":{\"name\":\"t\"},\"spec\":{\"podTemplate\":{\"spec\":{\"containers\":[]}}}}");
     SCOPED(object_unref_p) struct object *o = NULL;
-    ck_assert_int_eq(registry_create(w.registry, &kind_sandbox_template, "ns", tree, &opts, &o, NULL), 0);
+    ck_assert_int_eq(
+        registry_create(w.registry, &kind_sandbox_template, "ns", tree, &opts, &o, NULL), 0);
     ck_assert_str_eq(at(o, "metadata.generation"), "1");
     SCOPED(object_unref_p) struct object *sandbox = world_get(&w, "ns", "t");
     ck_assert_ptr_null(sandbox);
@@ -317,7 +358,8 @@ static int change_interfered(void *ctx, const cJSON *old, cJSON **ret, struct er
     if (x->left-- > 0)
         object_unref(world_set(&w, "ns", "a", x->path, x->left % 2 ? "\"1\"" : "\"2\""));
     *ret = json_copy(old);
-    json_set(json_ensure_object(json_get(*ret, "metadata"), "annotations"), "mine", json_string("x"));
+    json_set(json_ensure_object(json_get(*ret, "metadata"), "annotations"), "mine",
+             json_string("x"));
     return 0;
 }
 
@@ -325,8 +367,11 @@ START_TEST(test_race)
 {
     object_unref(world_create(&w, "ns", "a", "\"annotations\":{\"o\":\"0\"}"));
     struct interference x = {.left = 5, .path = "metadata.annotations.o"};
-    struct update_request req = {
-        .kind = &kind_sandbox, .namespace_name = "ns", .name = "a", .change = change_interfered, .ctx = &x};
+    struct update_request req = {.kind = &kind_sandbox,
+                                 .namespace_name = "ns",
+                                 .name = "a",
+                                 .change = change_interfered,
+                                 .ctx = &x};
     struct write_options opts = world_opts();
     SCOPED(object_unref_p) struct object *o = NULL;
     ck_assert_int_eq(registry_update(w.registry, &req, &opts, &o, NULL), 0);
@@ -335,7 +380,8 @@ START_TEST(test_race)
 }
 END_TEST
 
-/* The cache is behind, on purpose: a refusal and a "nothing to do" are checked against the store. */
+/* The cache is behind, on purpose: a refusal and a "nothing to do" are checked against the store.
+ */
 START_TEST(test_stale_cache)
 {
     SCOPED(object_unref_p) struct object *made = world_create(&w, "ns", "a", "");
@@ -354,10 +400,14 @@ START_TEST(test_stale_cache)
     /* In the cache it is Running still. */
     struct write_options opts = world_opts();
     SCOPED(object_unref_p) struct object *o = NULL, *newer = NULL;
-    ck_assert_int_eq(world_try_set(&w, "ns", "a", "spec.operatingMode", "\"Running\"", &opts, false, &o, NULL), 0);
+    ck_assert_int_eq(
+        world_try_set(&w, "ns", "a", "spec.operatingMode", "\"Running\"", &opts, false, &o, NULL),
+        0);
     ck_assert_int_gt(o->rev, res.rev);
     SCOPED_FREE char *rev = xasprintf("\"%lld\"", (long long)o->rev);
-    ck_assert_int_eq(world_try_set(&w, "ns", "a", "metadata.resourceVersion", rev, &opts, false, &newer, NULL), 0);
+    ck_assert_int_eq(
+        world_try_set(&w, "ns", "a", "metadata.resourceVersion", rev, &opts, false, &newer, NULL),
+        0);
     ck_assert_int_eq(newer->rev, o->rev);
     memstore_set_watch_down(w.store, false);
 }
@@ -373,11 +423,13 @@ START_TEST(test_delete)
     ck_assert(is_gone);
     ck_assert_str_eq(o->uid, made->uid);
     ck_assert_ptr_null(world_get(&w, "ns", "a"));
-    struct delete_options opts = {.uid = "u", .orphan_dependents = -1, .deadline_ms = world_deadline()};
+    struct delete_options opts = {
+        .uid = "u", .orphan_dependents = -1, .deadline_ms = world_deadline()};
     struct object *none = NULL;
     SCOPED(err_fini) struct err err = {0};
-    ck_assert_int_eq(registry_delete(w.registry, &kind_sandbox, "ns", "a", &opts, &none, &is_gone, &err),
-                     -ERR_NOT_FOUND);
+    ck_assert_int_eq(
+        registry_delete(w.registry, &kind_sandbox, "ns", "a", &opts, &none, &is_gone, &err),
+        -ERR_NOT_FOUND);
     ck_assert_str_eq(err_text(&err), "sandboxes.agents.x-k8s.io \"a\" not found");
 }
 END_TEST
@@ -385,30 +437,40 @@ END_TEST
 START_TEST(test_delete_preconditions)
 {
     SCOPED(object_unref_p) struct object *made = world_create(&w, "ns", "a", ""), *o = NULL;
-    struct delete_options opts = {
-        .uid = "u-1", .resource_version = "1", .orphan_dependents = -1, .deadline_ms = world_deadline()};
+    struct delete_options opts = {.uid = "u-1",
+                                  .resource_version = "1",
+                                  .orphan_dependents = -1,
+                                  .deadline_ms = world_deadline()};
     bool is_gone;
     SCOPED(err_fini) struct err err = {0};
-    ck_assert_int_eq(registry_delete(w.registry, &kind_sandbox, "ns", "a", &opts, &o, &is_gone, &err), -ERR_CONFLICT);
-    SCOPED_FREE char *text =
-        xasprintf("Operation cannot be fulfilled on Sandbox.agents.x-k8s.io \"a\": the UID in the precondition (u-1) does "
-                  "not match the UID in record (%s). The object might have been deleted and then recreated",
-                  made->uid);
+    ck_assert_int_eq(
+        registry_delete(w.registry, &kind_sandbox, "ns", "a", &opts, &o, &is_gone, &err),
+        -ERR_CONFLICT);
+    SCOPED_FREE char *text = xasprintf(
+        "Operation cannot be fulfilled on Sandbox.agents.x-k8s.io \"a\": the UID in the "
+        "precondition (u-1) does "
+        "not match the UID in record (%s). The object might have been deleted and then recreated",
+        made->uid);
     ck_assert_str_eq(err_text(&err), text);
     ck_assert_str_eq(err.kind, "Sandbox");
     opts.uid = NULL;
-    ck_assert_int_eq(registry_delete(w.registry, &kind_sandbox, "ns", "a", &opts, &o, &is_gone, &err), -ERR_CONFLICT);
-    ck_assert_str_eq(err_text(&err),
-                     "Operation cannot be fulfilled on Sandbox.agents.x-k8s.io \"a\": the ResourceVersion in the "
-                     "precondition (1) does not match the ResourceVersion in record (2). The object might have been "
-                     "modified");
+    ck_assert_int_eq(
+        registry_delete(w.registry, &kind_sandbox, "ns", "a", &opts, &o, &is_gone, &err),
+        -ERR_CONFLICT);
+    ck_assert_str_eq(err_text(&err), "Operation cannot be fulfilled on Sandbox.agents.x-k8s.io "
+                                     "\"a\": the ResourceVersion in the "
+                                     "precondition (1) does not match the ResourceVersion in "
+                                     "record (2). The object might have been "
+                                     "modified");
     opts.uid = made->uid;
     opts.resource_version = "2";
-    ck_assert_int_eq(registry_delete(w.registry, &kind_sandbox, "ns", "a", &opts, &o, &is_gone, &err), 0);
+    ck_assert_int_eq(
+        registry_delete(w.registry, &kind_sandbox, "ns", "a", &opts, &o, &is_gone, &err), 0);
 }
 END_TEST
 
-/* One row a step on one object: policy, then the finalizers that must be there; "gone" when it must be gone. */
+/* One row a step on one object: policy, then the finalizers that must be there; "gone" when it must
+ * be gone. */
 static const struct {
     const char *stored, *policy;
     int orphan;
@@ -424,7 +486,8 @@ static const struct {
     {"[\"x.io/f\"]", "Foreground", -1, "[\"x.io/f\",\"foregroundDeletion\"]"},
     {"[\"x.io/f\",\"foregroundDeletion\"]", "Orphan", -1, "[\"x.io/f\",\"orphan\"]"},
     {"[\"foregroundDeletion\",\"x.io/f\"]", NULL, -1, "[\"foregroundDeletion\",\"x.io/f\"]"},
-    {"[\"foregroundDeletion\",\"x.io/f\"]", "Foreground", -1, "[\"foregroundDeletion\",\"x.io/f\"]"},
+    {"[\"foregroundDeletion\",\"x.io/f\"]", "Foreground", -1,
+     "[\"foregroundDeletion\",\"x.io/f\"]"},
     {"[\"foregroundDeletion\",\"x.io/f\"]", "Background", -1, "[\"x.io/f\"]"},
     {"[\"orphan\"]", "Background", -1, "gone"},
     {"[\"orphan\"]", NULL, -1, "[\"orphan\"]"},
@@ -436,9 +499,11 @@ START_TEST(test_policy)
     SCOPED_FREE char *metadata = xasprintf("\"finalizers\":%s", policies[_i].stored);
     SCOPED(object_unref_p) struct object *made = world_create(&w, "ns", "a", metadata);
     bool is_gone = false;
-    SCOPED(object_unref_p) struct object *dry = delete_with("a", policies[_i].policy, policies[_i].orphan, true, &is_gone);
+    SCOPED(object_unref_p)
+    struct object *dry = delete_with("a", policies[_i].policy, policies[_i].orphan, true, &is_gone);
     ck_assert_int_eq(registry_revision(w.registry), made->rev);
-    SCOPED(object_unref_p) struct object *o = delete_with("a", policies[_i].policy, policies[_i].orphan, false, &is_gone);
+    SCOPED(object_unref_p)
+    struct object *o = delete_with("a", policies[_i].policy, policies[_i].orphan, false, &is_gone);
     ck_assert_int_eq(is_gone, strcmp(policies[_i].finalizers, "gone") == 0);
     if (is_gone)
         return;
@@ -460,14 +525,18 @@ START_TEST(test_delete_again)
     clock_fake_advance(&w.clock, 60000);
     SCOPED(object_unref_p) struct object *again = delete_with("f", NULL, -1, false, &is_gone);
     ck_assert_int_eq(again->rev, first->rev);
-    SCOPED(object_unref_p) struct object *foreground = delete_with("f", "Foreground", -1, false, &is_gone);
+    SCOPED(object_unref_p)
+    struct object *foreground = delete_with("f", "Foreground", -1, false, &is_gone);
     ck_assert_int_gt(foreground->rev, first->rev);
     ck_assert_str_eq(at(foreground, "metadata.deletionTimestamp"), "\"2026-01-02T03:04:05Z\"");
     ck_assert_str_eq(at(foreground, "metadata.generation"), "2");
-    refuse_set("f", "metadata.finalizers", "[\"x.io/f\",\"foregroundDeletion\",\"y.io/g\"]", ERR_INVALID,
-               "Sandbox.agents.x-k8s.io \"f\" is invalid: metadata.finalizers: Forbidden: no new finalizers can be added "
+    refuse_set("f", "metadata.finalizers", "[\"x.io/f\",\"foregroundDeletion\",\"y.io/g\"]",
+               ERR_INVALID,
+               "Sandbox.agents.x-k8s.io \"f\" is invalid: metadata.finalizers: Forbidden: no new "
+               "finalizers can be added "
                "if the object is being deleted, found new finalizers []string{\"y.io/g\"}");
-    SCOPED(object_unref_p) struct object *kept = world_set(&w, "ns", "f", "metadata.deletionTimestamp", "null");
+    SCOPED(object_unref_p)
+    struct object *kept = world_set(&w, "ns", "f", "metadata.deletionTimestamp", "null");
     ck_assert_int_eq(kept->rev, foreground->rev);
 }
 END_TEST
@@ -480,11 +549,13 @@ START_TEST(test_last_finalizer)
     struct write_options dry = world_opts();
     dry.dry_run = true;
     SCOPED(object_unref_p) struct object *would = NULL;
-    ck_assert_int_eq(world_try_set(&w, "ns", "f", "metadata.finalizers", "null", &dry, false, &would, NULL), 0);
+    ck_assert_int_eq(
+        world_try_set(&w, "ns", "f", "metadata.finalizers", "null", &dry, false, &would, NULL), 0);
     SCOPED(object_unref_p) struct object *still = world_get(&w, "ns", "f");
     ck_assert_ptr_nonnull(still);
     SCOPED(object_unref_p) struct object *o = world_set(&w, "ns", "f", "metadata.finalizers", "[]");
-    ck_assert_int_eq(o->rev, terminating->rev); /* the answer is the object as it would have been stored */
+    ck_assert_int_eq(o->rev,
+                     terminating->rev); /* the answer is the object as it would have been stored */
     ck_assert_str_eq(at(o, "metadata.finalizers"), "-");
     ck_assert_ptr_null(world_get(&w, "ns", "f"));
 }
@@ -495,13 +566,17 @@ START_TEST(test_collection)
     object_unref(world_create(&w, "ns", "s0", "\"labels\":{\"k\":\"x\"}"));
     object_unref(world_create(&w, "ns", "s1", "\"labels\":{\"k\":\"x\"}"));
     object_unref(world_create(&w, "ns", "s2", ""));
-    object_unref(world_create(&w, "ns", "s3", "\"labels\":{\"k\":\"x\"},\"finalizers\":[\"x.io/f\"]"));
+    object_unref(
+        world_create(&w, "ns", "s3", "\"labels\":{\"k\":\"x\"},\"finalizers\":[\"x.io/f\"]"));
     object_unref(world_create(&w, "other", "s0", "\"labels\":{\"k\":\"x\"}"));
     struct selector *s = NULL;
     ck_assert_int_eq(selector_parse("k=x", NULL, &s, NULL), 0);
-    struct list_request req = {
-        .kind = &kind_sandbox, .namespace_name = "ns", .selector = s, .deadline_ms = world_deadline()};
-    struct delete_options opts = {.orphan_dependents = -1, .dry_run = true, .deadline_ms = world_deadline()};
+    struct list_request req = {.kind = &kind_sandbox,
+                               .namespace_name = "ns",
+                               .selector = s,
+                               .deadline_ms = world_deadline()};
+    struct delete_options opts = {
+        .orphan_dependents = -1, .dry_run = true, .deadline_ms = world_deadline()};
     SCOPED(list_result_fini) struct list_result dry = {0}, found = {0}, left = {0};
     ck_assert_int_eq(registry_delete_collection(w.registry, &req, &opts, &dry, NULL), 0);
     ck_assert_uint_eq(dry.n, 3);
@@ -509,13 +584,14 @@ START_TEST(test_collection)
     opts.uid = "u-1";
     SCOPED(err_fini) struct err err = {0};
     struct list_result none = {0};
-    ck_assert_int_eq(registry_delete_collection(w.registry, &req, &opts, &none, &err), -ERR_CONFLICT);
+    ck_assert_int_eq(registry_delete_collection(w.registry, &req, &opts, &none, &err),
+                     -ERR_CONFLICT);
     opts.uid = NULL;
     ck_assert_int_eq(registry_delete_collection(w.registry, &req, &opts, &found, NULL), 0);
     ck_assert_uint_eq(found.n, 3);
     ck_assert_str_eq(found.objects[2]->name, "s3");
     ck_assert(!found.objects[2]->is_terminating); /* as it was before */
-    req.version.match = READ_ANY; /* even the cache shows nothing of what is gone */
+    req.version.match = READ_ANY;                 /* even the cache shows nothing of what is gone */
     req.selector = NULL;
     ck_assert_int_eq(registry_list(w.registry, &req, &left, NULL), 0);
     ck_assert_uint_eq(left.n, 2);
@@ -538,7 +614,8 @@ START_TEST(test_warnings)
     ck_assert_uint_eq(warnings.n, 1); /* once, though the cached answer was checked again */
     ck_assert_str_eq(warnings.v[0].name, "unknown field \"spec.nope\"");
     struct object *none = NULL;
-    ck_assert_int_eq(world_try_set(&w, "ns", "a", "spec", "{\"nope\":1,\"service\":5}", &opts, false, &none, NULL),
+    ck_assert_int_eq(world_try_set(&w, "ns", "a", "spec", "{\"nope\":1,\"service\":5}", &opts,
+                                   false, &none, NULL),
                      -ERR_INVALID);
     ck_assert_uint_eq(warnings.n, 2); /* with errors too */
 }
@@ -550,11 +627,26 @@ SUITE(write)
     tcase_add_checked_fixture(tc, start, stop);
     tcase_set_timeout(tc, 60);
     const TTest *const tests[] = {
-        test_create,        test_create_exists,   test_create_version,       test_create_dry,
-        test_create_namespace, test_generated_name, test_create_fenced,        test_update,
-        test_update_refusals, test_update_system_fields, test_status,          test_update_dry,
-        test_template_generation, test_race,       test_stale_cache,          test_delete,
-        test_delete_preconditions, test_delete_again, test_last_finalizer,     test_collection,
+        test_create,
+        test_create_exists,
+        test_create_version,
+        test_create_dry,
+        test_create_namespace,
+        test_generated_name,
+        test_create_fenced,
+        test_update,
+        test_update_refusals,
+        test_update_system_fields,
+        test_status,
+        test_update_dry,
+        test_template_generation,
+        test_race,
+        test_stale_cache,
+        test_delete,
+        test_delete_preconditions,
+        test_delete_again,
+        test_last_finalizer,
+        test_collection,
         test_warnings,
     };
     for (size_t i = 0; i < ARRAY_LEN(tests); i++)
