@@ -204,6 +204,8 @@ void etcd_server_kill(struct etcd_server *s)
 void etcd_server_pause(struct etcd_server *s, bool is_paused)
 {
     kill(s->pid, is_paused ? SIGSTOP : SIGCONT);
+    if (is_paused)
+        waitpid(s->pid, NULL, WUNTRACED); /* a signal sent is not yet a process stopped */
 }
 
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
