@@ -76,7 +76,7 @@ struct watcher {
     bool is_woken;
     struct omap *state; /* item → revision, as a pointer's value */
     struct buf log;     /* of the whole history, for comparing */
-    int64_t last_rev;
+    int64_t last_rev;   /* atomic */
 };
 
 static void wake(void *ctx)
@@ -104,9 +104,9 @@ static void take_event(struct watcher *me, struct watch_event *e)
         omap_del(me->state, o->name);
     else
         omap_put(me->state, o->name, mark(o->rev));
-    if (o->rev > me->last_rev)
-        me->last_rev = o->rev;
     buf_printf(&me->log, "%d %s %lld\n", e->type, o->name, (long long)o->rev);
+    if (o->rev > me->last_rev)
+        __atomic_store_n(&me->last_rev, o->rev, __ATOMIC_RELEASE);
 }
 
 /* Reads until the watch ends. */
@@ -128,6 +128,18 @@ static void *watch_all(void *arg)
         pthread_mutex_unlock(&me->mutex);
     }
     return NULL;
+}
+
+/* Until it has read the newest change; nothing but these objects is written, so that is the newest
+ * revision. */
+static void watcher_wait(struct watcher *me)
+{
+    for (int i = 0; i < 20000; i++) {
+        if (__atomic_load_n(&me->last_rev, __ATOMIC_ACQUIRE) == registry_revision(w.registry))
+            return;
+        sleep_ms(1);
+    }
+    ck_abort_msg("a watch did not get to the newest revision");
 }
 
 static void watcher_start(struct watcher *me, bool is_from_start)
@@ -210,7 +222,9 @@ START_TEST(test_history_is_whole)
     struct list_request req = {.kind = &kind_sandbox, .deadline_ms = world_deadline()};
     SCOPED(list_result_fini) struct list_result l = {0};
     ck_assert_int_eq(registry_list(w.registry, &req, &l, NULL), 0);
-    sleep_ms(200); /* the watchers read on; the end below cuts off what is unread */
+    for (size_t i = 0; i < WATCHERS; i++)
+        watcher_wait(&watchers[i]);
+    watcher_wait(&late);
     registry_stop(w.registry);
     for (size_t i = 0; i < WATCHERS; i++)
         pthread_join(watchers[i].thread, NULL);
