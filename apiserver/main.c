@@ -21,6 +21,7 @@
 #include "apiserver/registry/registry.h"
 #include "openapi/kinds.h"
 #include "reconcile/reconcile.h"
+#include "storage/compactor.h"
 #include "storage/etcd.h"
 #include "storage/lease.h"
 #include "storage/memstore.h"
@@ -37,6 +38,7 @@ struct flags {
     const char *store;
     char **etcd_servers;
     const char *etcd_ca_file, *etcd_cert_file, *etcd_key_file;
+    int64_t compaction_interval_s;
     bool reconcile;
     const char *identity, *cluster_domain;
     int64_t sandbox_workers;
@@ -85,6 +87,8 @@ static const struct flag flag_table[] = {
      "PEM bundle that etcd's certificate is checked against"},
     {"etcd-certfile", FLAG_STRING, AT(etcd_cert_file), NULL, 0, 0, "client certificate for etcd"},
     {"etcd-keyfile", FLAG_STRING, AT(etcd_key_file), NULL, 0, 0, "its key"},
+    {"etcd-compaction-interval", FLAG_INT, AT(compaction_interval_s), "300", 1, 86400,
+     "seconds of history that etcd keeps at least"},
     {"reconcile", FLAG_BOOL, AT(reconcile), "true", 0, 0,
      "make pods, services and volumes; false = serve the API only"},
     {"leader-elect-identity", FLAG_STRING, AT(identity), NULL, 0, 0,
@@ -248,6 +252,7 @@ struct app {
     struct kube *kube;
     struct namespaces *namespaces;
     struct store *store;
+    struct store_compactor *compactor;
     struct admit_env admit;
     struct registry *registry;
     struct auth *auth;
@@ -434,6 +439,7 @@ static int app_start(struct app *a, struct err *err)
     if (start_cluster(a, err) < 0)
         return -(int)err->code;
     start_store(a);
+    a->compactor = store_compactor_start(a->store, a->flags.compaction_interval_s * 1000);
     start_registry(a);
     if (start_auth(a, err) < 0 || start_server(a, err) < 0)
         return -(int)err->code;
@@ -462,6 +468,7 @@ static void app_stop(struct app *a)
         registry_free(a->registry);
     }
     namespaces_stop(a->namespaces);
+    store_compactor_stop(a->compactor);
     store_free(a->store);
     kube_free(a->kube);
     fetch_free(a->fetch);
