@@ -13,10 +13,22 @@ static char *resource_name(const struct kind *kind)
     return xasprintf("%s%s%s", kind->plural, kind->group[0] ? "." : "", kind->group);
 }
 
+/* As Go's %q. A NUL, which no C string holds, is C0 80 in what the URL unescaped to. */
+static char *quoted(const char *name)
+{
+    SCOPED(buf_fini) struct buf bytes = {0};
+    struct buf b = {0};
+    for (const char *p = name; *p; p += strncmp(p, "\xc0\x80", 2) == 0 ? 2 : 1)
+        buf_putc(&bytes, strncmp(p, "\xc0\x80", 2) == 0 ? '\0' : *p);
+    buf_go_quote(&b, buf_cstr(&bytes), bytes.len);
+    return buf_take(&b, NULL);
+}
+
 int refuse_not_found(const struct kind *kind, const char *name, struct err *err)
 {
     SCOPED_FREE char *resource = resource_name(kind);
-    err_set(err, ERR_NOT_FOUND, "%s \"%s\" not found", resource, name);
+    SCOPED_FREE char *quoted_name = quoted(name);
+    err_set(err, ERR_NOT_FOUND, "%s %s not found", resource, quoted_name);
     err_details(err, kind->group, kind->plural, name, NULL);
     return -ERR_NOT_FOUND;
 }
