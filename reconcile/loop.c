@@ -1,7 +1,6 @@
 #include "reconcile/loop.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -9,6 +8,7 @@
 #include "apiserver/base/map.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/base/metric.h"
+#include "apiserver/base/thread.h"
 
 #define BACKOFF_FIRST_MS 5
 #define BACKOFF_MAX_MS 1000000
@@ -26,7 +26,7 @@ struct item {
 
 struct loop {
     struct loop_config config;
-    pthread_mutex_t lock;
+    pthread_mutex_t lock; /* guards all below but the threads, which start and stop own */
     pthread_cond_t changed;
     struct map *items;
     struct item *head, *tail; /* ready */
@@ -63,11 +63,7 @@ struct loop *loop_new(const struct loop_config *config)
     struct loop *l = xcalloc(1, sizeof *l);
     l->config = *config;
     pthread_mutex_init(&l->lock, NULL);
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&l->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    thread_cond_init(&l->changed);
     l->items = map_new();
     l->timers = omap_new();
     return l;
@@ -240,21 +236,10 @@ static void collect_due(struct loop *l)
 static void wait_for_work(struct loop *l)
 {
     const struct item *first = next_due(l);
-    if (!first) {
-        pthread_cond_wait(&l->changed, &l->lock);
-        return;
-    }
-    int64_t left = first->due_ms - clock_monotonic_ms(l->config.clock);
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    left = left > 0 ? left : 0;
-    until.tv_sec += left / 1000;
-    until.tv_nsec += left % 1000 * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
-    pthread_cond_timedwait(&l->changed, &l->lock, &until);
+    /* What is left by the loop's clock, waited for by the system's: the loop's may be a fake. */
+    int64_t left_ms = first ? first->due_ms - clock_monotonic_ms(l->config.clock) : 0;
+    thread_cond_wait_until(&l->changed, &l->lock,
+                           first ? clock_monotonic_ms(&clock_system) + left_ms : INT64_MAX);
 }
 
 /* Lock held. NULL when stopping. */
@@ -315,11 +300,13 @@ static void *worker(void *arg)
 
 void loop_start(struct loop *l)
 {
-    l->is_stopping = false;
+    pthread_mutex_lock(&l->lock);
+    l->is_stopping = false; /* keys may be added already */
+    pthread_mutex_unlock(&l->lock);
     l->n_threads = l->config.workers;
     l->threads = xcalloc((size_t)l->n_threads, sizeof *l->threads);
     for (int i = 0; i < l->n_threads; i++)
-        pthread_create(&l->threads[i], NULL, worker, l);
+        thread_start(&l->threads[i], "reconcile", worker, l);
     log_info("reconcile queue started name=%s workers=%d", l->config.name, l->n_threads);
 }
 

@@ -1,17 +1,18 @@
 #include "reconcile/reconcile.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
+#include "apiserver/base/thread.h"
 #include "openapi/kinds.h"
 #include "reconcile/cluster_kube.h"
 
 #define SANDBOX_WORKERS 20
-#define RESYNC_MS (10 * 3600 * INT64_C(1000)) /* every object again; controller-runtime's default  \
-                                               */
-#define REOPEN_MS 1000                        /* before a lost watch is opened again */
+#define RESYNC_MS                                                                                  \
+    (10 * 3600 * INT64_C(1000)) /* every object again; controller-runtime's default                \
+                                 */
+#define REOPEN_MS 1000          /* before a lost watch is opened again */
 #define SYNC_POLL_MS 100
 
 struct reconcile {
@@ -19,9 +20,10 @@ struct reconcile {
     struct cluster *cluster;
     struct sandbox_reconciler *sandboxes;
     struct loop *sandbox_loop;
-    pthread_mutex_t lock;
+    pthread_mutex_t lock; /* guards has_news and is_stopping */
     pthread_cond_t woken;
-    bool has_news, is_stopping, is_running;
+    bool has_news, is_stopping;
+    bool is_running; /* of whoever starts and stops */
     pthread_t feeder;
 };
 
@@ -30,11 +32,7 @@ struct reconcile *reconcile_new(const struct reconcile_config *config)
     struct reconcile *r = xcalloc(1, sizeof *r);
     r->config = *config;
     pthread_mutex_init(&r->lock, NULL);
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&r->woken, &attr);
-    pthread_condattr_destroy(&attr);
+    thread_cond_init(&r->woken);
     return r;
 }
 
@@ -62,19 +60,10 @@ static void wake(void *ctx)
 /* Until there is news, the time is over (-1 = none), or the end. False at the end. */
 static bool wait_news(struct reconcile *r, int64_t timeout_ms)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += timeout_ms / 1000;
-    until.tv_nsec += timeout_ms % 1000 * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
+    int64_t until_ms = timeout_ms < 0 ? INT64_MAX : clock_monotonic_ms(&clock_system) + timeout_ms;
     pthread_mutex_lock(&r->lock);
-    int rc = 0;
-    while (!r->has_news && !r->is_stopping && rc == 0)
-        rc = timeout_ms < 0 ? pthread_cond_wait(&r->woken, &r->lock)
-                            : pthread_cond_timedwait(&r->woken, &r->lock, &until);
+    while (!r->has_news && !r->is_stopping && clock_monotonic_ms(&clock_system) < until_ms)
+        thread_cond_wait_until(&r->woken, &r->lock, until_ms);
     r->has_news = false;
     bool goes_on = !r->is_stopping;
     pthread_mutex_unlock(&r->lock);
@@ -187,7 +176,7 @@ void reconcile_start(struct reconcile *r)
         .fence = c->fence,
         .ctx = c->ctx,
     });
-    pthread_create(&r->feeder, NULL, feed, r);
+    thread_start(&r->feeder, "reconcile-feed", feed, r);
     log_info("reconciler started");
 }
 

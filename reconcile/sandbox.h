@@ -80,6 +80,6 @@ struct event_text {
     const char *note; /* borrowed from new_status or static */
 };
 #define SANDBOX_EVENTS_MAX 4
-/* Events that the change from one status to the next calls for; their number. deletes_itself: expiry with policy Delete is silent. */
+/* Events that the change from one status to the next calls for; their number. Expiry with policy Delete is silent. */
 int sandbox_events(const cJSON *sandbox, const cJSON *old_status, const cJSON *new_status,
                    struct event_text ret[SANDBOX_EVENTS_MAX]);

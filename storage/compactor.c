@@ -5,7 +5,7 @@
 #include "apiserver/base/clock.h"
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
-#include "storage/thread.h"
+#include "apiserver/base/thread.h"
 
 #define PERIOD_MS (5 * 60000)
 #define CALL_MS 10000

@@ -15,8 +15,8 @@
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/base/rand.h"
+#include "apiserver/base/thread.h"
 #include "storage/etcd_msg.h"
-#include "storage/thread.h"
 
 const struct etcd_watch_limits etcd_watch_defaults = {
     .idle_ms = 30000,

@@ -11,7 +11,7 @@
 #include "apiserver/base/json.h"
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
-#include "storage/thread.h"
+#include "apiserver/base/thread.h"
 
 #define TTL_DEFAULT_S 15
 #define POLL_DEFAULT_MS 250

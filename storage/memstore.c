@@ -13,7 +13,7 @@
 #include "apiserver/base/clock.h"
 #include "apiserver/base/map.h"
 #include "apiserver/base/mem.h"
-#include "storage/thread.h"
+#include "apiserver/base/thread.h"
 
 #define HISTORY_DEFAULT 100000
 #define BATCH_EVENTS 500 /* events a call of on_events, rounded up to whole revisions */

@@ -6,16 +6,13 @@
 
 #include <assert.h>
 #include <curl/curl.h>
-#include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <strings.h>
-#include <time.h>
 
 #include "apiserver/base/clock.h"
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
+#include "apiserver/base/thread.h"
 
 #define TIMEOUT_DEFAULT_MS 30000
 #define CONNECT_TIMEOUT_MS 10000
@@ -101,16 +98,6 @@ static void unref_fetch(struct fetch *f)
     free(f);
 }
 
-static void init_wait(struct call *c)
-{
-    pthread_mutex_init(&c->lock, NULL);
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&c->done, &attr);
-    pthread_condattr_destroy(&attr);
-}
-
 static struct call *new_call(struct fetch *f)
 {
     struct fetch_stream *s = xcalloc(1, sizeof *s);
@@ -118,7 +105,8 @@ static struct call *new_call(struct fetch *f)
     __atomic_add_fetch(&f->refs, 1, __ATOMIC_RELAXED);
     c->f = f;
     c->refs = 1;
-    init_wait(c);
+    pthread_mutex_init(&c->lock, NULL);
+    thread_cond_init(&c->done);
     return c;
 }
 
@@ -649,21 +637,6 @@ static void init_curl(void)
     abort();
 }
 
-/* The thread gets no signal: those are for main, and SIGPIPE is an error code here. */
-static void start_thread(struct fetch *f)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(&f->thread, NULL, run, f);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (failed != 0) {
-        fprintf(stderr, "fatal: no thread for outgoing requests\n");
-        abort();
-    }
-    pthread_setname_np(f->thread, "fetch");
-}
-
 struct fetch *fetch_new(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -678,7 +651,7 @@ struct fetch *fetch_new(void)
         abort();
     }
     curl_multi_setopt(f->multi, CURLMOPT_MAXCONNECTS, CONNECTIONS_MAX);
-    start_thread(f);
+    thread_start(&f->thread, "fetch", run, f);
     return f;
 }
 
@@ -722,17 +695,12 @@ static void submit(struct call *c)
         cancel_call(c);
 }
 
-/* False when the thread missed the deadline by far; -1 = no deadline. */
-static bool wait_done(struct call *c, int64_t timeout_ms)
+/* False when the thread missed that deadline; INT64_MAX = none. */
+static bool wait_done(struct call *c, int64_t until_ms)
 {
-    struct timespec at = {0};
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    at.tv_sec += timeout_ms / 1000 + 1;
-    int code = 0;
     pthread_mutex_lock(&c->lock);
-    while (!c->is_done && code != ETIMEDOUT)
-        code = timeout_ms < 0 ? pthread_cond_wait(&c->done, &c->lock)
-                              : pthread_cond_timedwait(&c->done, &c->lock, &at);
+    while (!c->is_done && now_ms() < until_ms)
+        thread_cond_wait_until(&c->done, &c->lock, until_ms);
     bool is_done = c->is_done;
     pthread_mutex_unlock(&c->lock);
     return is_done;
@@ -745,7 +713,7 @@ int fetch_do(struct fetch *f, const struct fetch_request *req, struct fetch_resp
     struct call *c = make_call(f, req, NULL, NULL);
     submit(c);
     int result;
-    if (!wait_done(c, c->timeout_ms + MARGIN_MS)) {
+    if (!wait_done(c, now_ms() + c->timeout_ms + MARGIN_MS)) {
         post(c, true);
         result = err_set(err, c->is_read_only ? ERR_TIMEOUT : ERR_UNDETERMINED,
                          "%s %s: the deadline passed", c->method, c->shown_url);
@@ -784,7 +752,7 @@ void fetch_close(struct fetch_stream *s)
     struct call *c = &s->call;
     assert(!pthread_equal(pthread_self(), c->f->thread));
     post(c, true);
-    wait_done(c, -1);
+    wait_done(c, INT64_MAX);
     unref_call(c);
 }
 

@@ -1,11 +1,9 @@
 /* A bounded ring between threads, under one mutex. It starts small and doubles up to its bound. */
 #include "apiserver/base/queue.h"
 
-#include <errno.h>
-#include <pthread.h>
-#include <time.h>
-
+#include "apiserver/base/clock.h"
 #include "apiserver/base/mem.h"
+#include "apiserver/base/thread.h"
 
 #define QUEUE_FIRST_SIZE ((size_t)16)
 
@@ -23,11 +21,7 @@ struct queue *queue_new(size_t max)
     struct queue *q = xcalloc(1, sizeof *q);
     q->max = max;
     pthread_mutex_init(&q->lock, NULL);
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&q->wake, &attr);
-    pthread_condattr_destroy(&attr);
+    thread_cond_init(&q->wake);
     return q;
 }
 
@@ -71,31 +65,17 @@ bool queue_put(struct queue *q, void *item)
     return is_taken;
 }
 
-static struct timespec deadline_after(int64_t timeout_ms)
+static int64_t now_ms(void)
 {
-    struct timespec at = {0};
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    at.tv_sec += timeout_ms / 1000;
-    at.tv_nsec += timeout_ms % 1000 * 1000000;
-    if (at.tv_nsec >= 1000000000) {
-        at.tv_sec++;
-        at.tv_nsec -= 1000000000;
-    }
-    return at;
+    return clock_monotonic_ms(&clock_system);
 }
 
 /* Until there is an item, the queue is closed or the time is over; lock held. */
 static void wait_for_item(struct queue *q, int64_t timeout_ms)
 {
-    if (timeout_ms < 0) {
-        while (q->len == 0 && !q->is_closed)
-            pthread_cond_wait(&q->wake, &q->lock);
-        return;
-    }
-    struct timespec at = deadline_after(timeout_ms);
-    while (q->len == 0 && !q->is_closed)
-        if (pthread_cond_timedwait(&q->wake, &q->lock, &at) == ETIMEDOUT)
-            return;
+    int64_t until_ms = timeout_ms < 0 ? INT64_MAX : now_ms() + timeout_ms;
+    while (q->len == 0 && !q->is_closed && now_ms() < until_ms)
+        thread_cond_wait_until(&q->wake, &q->lock, until_ms);
 }
 
 void *queue_get(struct queue *q, int64_t timeout_ms)

@@ -6,14 +6,12 @@
  *
  * A list asks for the most recent state (no resourceVersion), so a relist never goes back in time.
  * Source of the protocol: kubernetes.io, "API concepts: efficient detection of changes". */
-#include <pthread.h>
-#include <time.h>
-
 #include "apiserver/base/clock.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/base/rand.h"
+#include "apiserver/base/thread.h"
 #include "apiserver/kube/client.h"
 #include "apiserver/kube/kube.h"
 
@@ -374,14 +372,10 @@ static int watch(struct reflector *r, struct err *err)
 
 static void wait_ms(struct reflector *r, int64_t ms)
 {
-    struct timespec at = {0};
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    int64_t ns = at.tv_nsec + ms % 1000 * 1000000;
-    at.tv_sec += ms / 1000 + ns / 1000000000;
-    at.tv_nsec = ns % 1000000000;
+    int64_t until_ms = clock_monotonic_ms(&clock_system) + ms;
     pthread_mutex_lock(&r->lock);
-    while (!r->is_stopping && pthread_cond_timedwait(&r->wake, &r->lock, &at) == 0)
-        continue;
+    while (!r->is_stopping && clock_monotonic_ms(&clock_system) < until_ms)
+        thread_cond_wait_until(&r->wake, &r->lock, until_ms);
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -454,16 +448,8 @@ struct reflector *reflector_start(struct kube *k, const char *path, const char *
     r->ops = *ops;
     r->ctx = ctx;
     pthread_mutex_init(&r->lock, NULL);
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&r->wake, &attr);
-    pthread_condattr_destroy(&attr);
-    if (pthread_create(&r->thread, NULL, run, r) != 0) {
-        log_error("no thread to watch %s, ending", path);
-        abort();
-    }
-    pthread_setname_np(r->thread, "reflector");
+    thread_cond_init(&r->wake);
+    thread_start(&r->thread, "reflector", run, r);
     return r;
 }
 

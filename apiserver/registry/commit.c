@@ -8,8 +8,8 @@
 #include "apiserver/base/clock.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
+#include "apiserver/base/thread.h"
 #include "apiserver/registry/cache.h"
-#include "storage/thread.h"
 
 #define AGAIN_MIN_MS 20 /* between tries; doubles up to */
 #define AGAIN_MAX_MS 500

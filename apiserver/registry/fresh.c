@@ -3,8 +3,8 @@
  * costs the store one call at a time. */
 #include "apiserver/base/clock.h"
 #include "apiserver/base/mem.h"
+#include "apiserver/base/thread.h"
 #include "apiserver/registry/cache.h"
-#include "storage/thread.h"
 
 #define CALL_MS 5000 /* ceiling of one call for the store's revision */
 #define CATCH_UP_MS                                                                                \

@@ -4,8 +4,8 @@
 #include "apiserver/registry/registry.h"
 
 #include "apiserver/base/mem.h"
+#include "apiserver/base/thread.h"
 #include "apiserver/registry/cache.h"
-#include "storage/thread.h"
 
 #define HISTORY_EVENTS 10000
 #define HISTORY_BYTES ((size_t)16 << 20)

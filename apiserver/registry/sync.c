@@ -9,8 +9,8 @@
 #include "apiserver/base/clock.h"
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
+#include "apiserver/base/thread.h"
 #include "apiserver/registry/cache.h"
-#include "storage/thread.h"
 
 #define PAGE_KEYS 500
 #define PAGE_MS 10000 /* for one page */

@@ -8,8 +8,8 @@
 #include "apiserver/base/clock.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/base/metric.h"
+#include "apiserver/base/thread.h"
 #include "apiserver/registry/cache.h"
-#include "storage/thread.h"
 
 #define BOOKMARK_BEFORE_END_MS 2000
 #define TIMER_STEP_MS 50 /* bookmarks and time-outs due within that are done together */
