@@ -1,14 +1,12 @@
 #include "apiserver/kube/namespaces.h"
 
-#include <pthread.h>
-#include <stdlib.h>
-#include <time.h>
-
+#include "apiserver/base/clock.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/map.h"
 #include "apiserver/base/mem.h"
+#include "apiserver/base/thread.h"
 
-#define SECOND_LOOK_MS 50
+#define WAIT_MS 50
 #define ASK_TIMEOUT_MS 5000
 
 /* Values of the map; addresses are all that counts. */
@@ -16,7 +14,8 @@ static char active_mark, terminating_mark;
 
 struct namespaces {
     struct kube *kube;
-    pthread_mutex_t lock;
+    pthread_mutex_t lock; /* guards states and is_known */
+    pthread_cond_t changed;
     struct map *states; /* name -> &active_mark or &terminating_mark */
     bool is_known;
     struct reflector *reflector;
@@ -50,6 +49,7 @@ static void on_replace(void *ctx, const cJSON *const *objects, size_t count,
     map_free(n->states);
     n->states = states;
     n->is_known = true;
+    pthread_cond_broadcast(&n->changed);
     pthread_mutex_unlock(&n->lock);
 }
 
@@ -61,6 +61,7 @@ static void on_event(void *ctx, const cJSON *object, bool is_delete)
         map_del(n->states, name_of(object));
     else
         map_put(n->states, name_of(object), mark_of(object));
+    pthread_cond_broadcast(&n->changed);
     pthread_mutex_unlock(&n->lock);
 }
 
@@ -72,6 +73,7 @@ struct namespaces *namespaces_start(struct kube *kube)
     n->kube = kube;
     n->states = map_new();
     pthread_mutex_init(&n->lock, NULL);
+    thread_cond_init(&n->changed);
     n->reflector = reflector_start(kube, "/api/v1/namespaces", NULL, NULL, &ops, n);
     return n;
 }
@@ -82,6 +84,7 @@ void namespaces_stop(struct namespaces *n)
         return;
     reflector_stop(n->reflector);
     map_free(n->states);
+    pthread_cond_destroy(&n->changed);
     pthread_mutex_destroy(&n->lock);
     free(n);
 }
@@ -94,10 +97,14 @@ bool namespaces_are_known(struct namespaces *n)
     return known;
 }
 
-static const void *look(struct namespaces *n, const char *name)
+/* Our view may be a little behind a client that has just made the namespace. */
+static const void *wait_for(struct namespaces *n, const char *name)
 {
+    int64_t until_ms = clock_monotonic_ms(&clock_system) + WAIT_MS;
+    const void *mark;
     pthread_mutex_lock(&n->lock);
-    const void *mark = map_get(n->states, name);
+    while (!(mark = map_get(n->states, name)) && clock_monotonic_ms(&clock_system) < until_ms)
+        thread_cond_wait_until(&n->changed, &n->lock, until_ms);
     pthread_mutex_unlock(&n->lock);
     return mark;
 }
@@ -122,11 +129,7 @@ static int ask(struct namespaces *n, const char *name, const void **ret, struct 
 int namespaces_find(struct namespaces *n, const char *name, bool *ret_exists,
                     bool *ret_is_terminating, struct err *err)
 {
-    const void *mark = look(n, name);
-    if (!mark) {
-        nanosleep(&(struct timespec){.tv_nsec = SECOND_LOOK_MS * 1000000}, NULL);
-        mark = look(n, name);
-    }
+    const void *mark = wait_for(n, name);
     int rc = mark ? 0 : ask(n, name, &mark, err);
     if (rc < 0)
         return rc;
