@@ -5,7 +5,6 @@
 #include "reconcile/cluster_kube.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +14,7 @@
 #include "apiserver/base/map.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/base/queue.h"
+#include "apiserver/base/thread.h"
 #include "reconcile/child.h"
 #include "reconcile/keys.h"
 
@@ -31,11 +31,11 @@ struct entry {
 struct cache {
     struct kube_cluster *owner;
     enum child child;
-    pthread_mutex_t lock;
+    pthread_mutex_t lock; /* guards all below, and the entries: others may exchange them */
     struct omap *by_name; /* ns/name -> entry */
     struct omap *by_hash; /* ns/hash/name -> the same entry; Pods only */
     bool is_synced;
-    struct reflector *reflector;
+    struct reflector *reflector; /* not guarded: constant until the end */
 };
 
 struct kube_cluster {
@@ -106,15 +106,22 @@ static cJSON *reduce(enum child child, const cJSON *object)
     return out;
 }
 
+/* Name of the Sandbox that controls the object, or NULL. Borrowed. */
+static const char *owning_sandbox(const cJSON *object)
+{
+    const cJSON *owner = owner_controller(object);
+    bool is_sandbox = str_equal(json_str(owner, "kind"), "Sandbox") &&
+                      str_has_prefix(json_str_or(owner, "apiVersion", ""), GROUP_AGENTS "/");
+    return is_sandbox ? json_str_or(owner, "name", "") : NULL;
+}
+
 static struct entry *entry_new(enum child child, const cJSON *object)
 {
     SCOPED(json_free_p) cJSON *reduced = reduce(child, object);
     struct entry *e = xcalloc(1, sizeof *e);
     e->json = json_to_str(reduced);
-    const cJSON *owner = owner_controller(object);
-    if (str_equal(json_str(owner, "kind"), "Sandbox") &&
-        str_has_prefix(json_str_or(owner, "apiVersion", ""), GROUP_AGENTS "/"))
-        e->sandbox = xstrdup(json_str_or(owner, "name", ""));
+    const char *sandbox = owning_sandbox(object);
+    e->sandbox = sandbox ? xstrdup(sandbox) : NULL;
     const char *hash = meta_label(object, LABEL_NAME_HASH);
     e->hash = hash ? xstrdup(hash) : NULL;
     if (str_to_u64(json_str_or(object, "metadata.resourceVersion", "0"), &e->rev) < 0)
@@ -150,35 +157,42 @@ static struct entry *cache_exchange(struct cache *cache, const char *key, struct
 
 /* ---- reflector callbacks ---- */
 
-static void tell(struct cache *cache, const char *key, const struct entry *e)
+/* sandbox: the owner's name, or NULL. */
+static void tell(struct cache *cache, const char *key, const char *sandbox)
 {
-    if (!e || !e->sandbox)
+    if (!sandbox)
         return;
     const char *slash = strchr(key, '/');
     SCOPED_FREE char *namespace_name = xstrndup(key, (size_t)(slash - key));
-    cache->owner->config.on_child(cache->owner->config.ctx, namespace_name, e->sandbox);
+    cache->owner->config.on_child(cache->owner->config.ctx, namespace_name, sandbox);
 }
 
-/* An update tells the Sandboxes of both the old and the new owner reference (G10). */
+/* Tells the Sandboxes of both the old and the new owner reference (G10). What came with a write's
+ * answer already may be newer than the event, and stays. */
 static void on_event(void *ctx, const cJSON *object, bool is_delete)
 {
     struct cache *cache = ctx;
     SCOPED_FREE char *key = name_key(meta_namespace(object), meta_name(object));
-    struct entry *e = entry_new(cache->child, object);
+    struct entry *e = entry_new(cache->child, object), *old = NULL;
+    SCOPED_FREE char *sandbox = e->sandbox ? xstrdup(e->sandbox) : NULL;
     pthread_mutex_lock(&cache->lock);
-    struct entry *old = cache_exchange(cache, key, is_delete ? NULL : e);
+    const struct entry *is = omap_get(cache->by_name, key);
+    bool is_stale = is && is->rev > e->rev;
+    if (!is_stale)
+        old = cache_exchange(cache, key, is_delete ? NULL : e);
     pthread_mutex_unlock(&cache->lock);
-    if (old && (!e->sandbox || !str_equal(old->sandbox, e->sandbox)))
-        tell(cache, key, old);
-    tell(cache, key, e);
-    entry_free(old);
-    if (is_delete)
+    if (is_stale || is_delete)
         entry_free(e);
+    if (old && !str_equal(old->sandbox, sandbox))
+        tell(cache, key, old->sandbox);
+    tell(cache, key, sandbox);
+    entry_free(old);
 }
 
 static bool drop_each(void *ctx, const char *key, void *value)
 {
-    tell(ctx, key, value);
+    const struct entry *e = value;
+    tell(ctx, key, e->sandbox);
     entry_free(value);
     return true;
 }
@@ -203,9 +217,7 @@ static void on_replace(void *ctx, const cJSON *const *objects, size_t n,
     omap_free(old);
     for (size_t i = 0; i < n; i++) {
         SCOPED_FREE char *key = name_key(meta_namespace(objects[i]), meta_name(objects[i]));
-        struct entry *e = entry_new(cache->child, objects[i]);
-        tell(cache, key, e);
-        entry_free(e);
+        tell(cache, key, owning_sandbox(objects[i]));
     }
     log_info("cluster cache loaded resource=%s objects=%zu", plurals[cache->child], n);
 }
@@ -424,6 +436,9 @@ static void cluster_free(struct cluster *c)
     struct kube_cluster *k = (struct kube_cluster *)c;
     for (int i = 0; i < CHILD_KINDS; i++)
         reflector_stop(k->caches[i].reflector);
+    /* Events that were not sent are lost, lest the end waits for a cluster that does not answer. */
+    for (struct queued_event *e; (e = queue_get(k->events, 0)) != NULL;)
+        event_free(e);
     queue_close(k->events);
     pthread_join(k->event_thread, NULL);
     queue_free(k->events);
@@ -474,7 +489,7 @@ struct cluster *cluster_kube_new(const struct cluster_kube_config *config)
     for (int i = 0; i < CHILD_KINDS; i++)
         k->caches[i].reflector = reflector_start(config->kube, watched[i].path, watched[i].selector,
                                                  NULL, &cache_ops, &k->caches[i]);
-    pthread_create(&k->event_thread, NULL, send_events, k);
+    thread_start(&k->event_thread, "events", send_events, k);
     return &k->base;
 }
 
