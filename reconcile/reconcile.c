@@ -167,14 +167,14 @@ void reconcile_start(struct reconcile *r)
     r->cluster = cluster_kube_new(
         &(struct cluster_kube_config){.kube = c->kube, .on_child = on_child, .ctx = r});
     r->sandboxes = sandbox_reconciler_new(&(struct sandbox_reconciler_config){
-        .registry = c->registry,
-        .cluster = r->cluster,
-        .clock = c->clock,
-        .randomness = c->randomness,
+        .env = {.registry = c->registry,
+                .cluster = r->cluster,
+                .clock = c->clock,
+                .randomness = c->randomness,
+                .fence = c->fence,
+                .ctx = c->ctx},
         .cluster_domain = c->cluster_domain,
         .no_events = c->no_sandbox_events,
-        .fence = c->fence,
-        .ctx = c->ctx,
     });
     thread_start(&r->feeder, "reconcile-feed", feed, r);
     log_info("reconciler started");

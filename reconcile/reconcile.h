@@ -13,7 +13,7 @@ struct reconcile_config {
     const char *cluster_domain;
     bool no_sandbox_events;
     int sandbox_workers; /* 0 = 20 */
-    bool (*fence)(void *ctx, struct store_compare *ret); /* see sandbox_reconciler_config */
+    bool (*fence)(void *ctx, struct store_compare *ret); /* see struct pass_env */
     void *ctx;
 };
 struct reconcile;

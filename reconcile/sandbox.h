@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "reconcile/event.h"
+
 enum step_verb { STEP_KEEP, STEP_CREATE, STEP_PATCH, STEP_UPDATE, STEP_DELETE, STEP_REFUSE };
 /* One decision about one child. Starts as {0}; step_fini. */
 struct step {
@@ -75,10 +77,7 @@ bool sandbox_status_differs(const cJSON *old_status, const cJSON *new_status);
 
 /* ---- events ---- */
 
-struct event_text {
-    const char *type, *reason, *action;
-    const char *note; /* borrowed from new_status or static */
-};
+/* Notes are borrowed from new_status or static. */
 #define SANDBOX_EVENTS_MAX 4
 /* Events that the change from one status to the next calls for; their number. Expiry with policy Delete is silent. */
 int sandbox_events(const cJSON *sandbox, const cJSON *old_status, const cJSON *new_status,

@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "apiserver/base/json.h"
 #include "apiserver/base/log.h"
@@ -11,11 +10,9 @@
 #include "apiserver/base/mem.h"
 #include "openapi/kinds.h"
 #include "reconcile/child.h"
-#include "reconcile/event.h"
 #include "reconcile/keys.h"
 #include "reconcile/sandbox.h"
 
-#define WRITE_TIMEOUT_MS 10000
 #define EXPIRED_AGAIN_MS 1    /* the second pass of an expiry follows at once */
 #define REPLACE_FIRST_MS 5000 /* podFailurePolicy Recreate: delay before the next Pod, doubling */
 #define REPLACE_MAX_MS (5 * 60000) /* to at most this */
@@ -29,7 +26,6 @@ struct replacement {
 
 struct sandbox_reconciler {
     struct sandbox_reconciler_config config;
-    char instance[256]; /* host name, for events */
     pthread_mutex_t lock;
     struct map *replacements; /* key -> struct replacement */
 };
@@ -40,8 +36,8 @@ struct pass {
     const char *key;
     cJSON *sandbox; /* as read; edited where a later step must see an earlier one's decision */
     char *pod_name; /* the annotation as it will be; NULL = absent */
-    struct buf errors;
-    bool has_errors, has_other_than_invalid;
+    struct pass_errors errors;
+    bool has_other_than_invalid;
     bool is_cut_off; /* the cluster did not answer: nothing may be concluded */
     cJSON *pod;      /* in hand */
     struct sandbox_outcome outcome;
@@ -52,8 +48,6 @@ struct sandbox_reconciler *sandbox_reconciler_new(const struct sandbox_reconcile
 {
     struct sandbox_reconciler *r = xcalloc(1, sizeof *r);
     r->config = *config;
-    if (gethostname(r->instance, sizeof r->instance - 1) < 0 || !*r->instance)
-        memcpy(r->instance, "unknown", sizeof "unknown");
     pthread_mutex_init(&r->lock, NULL);
     r->replacements = map_new();
     return r;
@@ -87,22 +81,14 @@ static void wish_again(struct pass *p, int64_t after_ms)
 
 static void note_error(struct pass *p, const char *prefix, const char *text, bool is_invalid)
 {
-    buf_printf(&p->errors, "%s%s%s", p->has_errors ? "\n" : "", prefix, text);
-    p->has_errors = true;
+    pass_errors_add(&p->errors, prefix, text);
     if (!is_invalid)
         p->has_other_than_invalid = true;
 }
 
-/* The cluster did not answer, or not certainly: status keeps its last truth. */
-static bool is_link_error(enum err_code code)
-{
-    return code == ERR_UNAVAILABLE || code == ERR_TIMEOUT || code == ERR_UNDETERMINED ||
-           code == ERR_CANCELLED || code == ERR_SERVER_TIMEOUT || code == ERR_TOO_MANY;
-}
-
 static void note_failure(struct pass *p, const char *prefix, bool is_create, struct err *err)
 {
-    if (is_link_error(err->code)) {
+    if (pass_is_link_error(err->code)) {
         log_warn("cluster call failed sandbox=%s, trying again later: %s", p->key, err_text(err));
         p->is_cut_off = true;
     }
@@ -113,12 +99,8 @@ static void note_failure(struct pass *p, const char *prefix, bool is_create, str
 
 static void tell(struct pass *p, const struct event_text *text)
 {
-    const struct sandbox_reconciler_config *c = &p->r->config;
-    if (c->no_events)
-        return;
-    cJSON *event = event_make(p->sandbox, text, FIELD_MANAGER, p->r->instance,
-                              clock_unix_ms(c->clock), c->randomness);
-    c->cluster->v->emit(c->cluster, meta_namespace(p->sandbox), event);
+    if (!p->r->config.no_events)
+        pass_tell(&p->r->config.env, p->sandbox, text, FIELD_MANAGER);
 }
 
 static void tell_created(struct pass *p)
@@ -145,7 +127,7 @@ static void tell_create_failed(struct pass *p, const char *text)
 static int carry_out(struct pass *p, enum child child, const struct step *s, cJSON **ret,
                      struct err *err)
 {
-    struct cluster *c = p->r->config.cluster;
+    struct cluster *c = p->r->config.env.cluster;
     const char *ns = meta_namespace(p->sandbox);
     *ret = NULL;
     switch (s->verb) {
@@ -169,7 +151,7 @@ static int carry_out(struct pass *p, enum child child, const struct step *s, cJS
 static int read_child(struct pass *p, enum child child, const char *name, bool live,
                       const char *failure_prefix, cJSON **ret)
 {
-    struct cluster *c = p->r->config.cluster;
+    struct cluster *c = p->r->config.env.cluster;
     SCOPED(err_fini) struct err err = {0};
     int rc = c->v->get(c, child, meta_namespace(p->sandbox), name, live, ret, &err);
     if (rc < 0)
@@ -231,7 +213,7 @@ static int64_t replacement_wait_ms(struct pass *p)
 {
     pthread_mutex_lock(&p->r->lock);
     const struct replacement *x = map_get(p->r->replacements, p->key);
-    int64_t wait = x ? x->not_before_ms - clock_monotonic_ms(p->r->config.clock) : 0;
+    int64_t wait = x ? x->not_before_ms - clock_monotonic_ms(p->r->config.env.clock) : 0;
     pthread_mutex_unlock(&p->r->lock);
     return wait > 0 ? wait : 0;
 }
@@ -248,8 +230,8 @@ static void replacement_count(struct pass *p)
     for (unsigned i = 0; i < x->failures && delay < REPLACE_MAX_MS; i++)
         delay *= 2;
     x->failures++;
-    x->not_before_ms =
-        clock_monotonic_ms(p->r->config.clock) + (delay < REPLACE_MAX_MS ? delay : REPLACE_MAX_MS);
+    x->not_before_ms = clock_monotonic_ms(p->r->config.env.clock) +
+                       (delay < REPLACE_MAX_MS ? delay : REPLACE_MAX_MS);
     pthread_mutex_unlock(&p->r->lock);
 }
 
@@ -263,7 +245,7 @@ static void replacement_forget(struct sandbox_reconciler *r, const char *key)
 static int plan_pod(struct pass *p, bool live, cJSON **ret_labelled, cJSON **ret_named,
                     struct pod_plan *ret)
 {
-    struct cluster *c = p->r->config.cluster;
+    struct cluster *c = p->r->config.env.cluster;
     char hash[NAME_HASH_SIZE];
     tracking_hash(p->sandbox, hash);
     *ret_labelled = c->v->list_pods(c, meta_namespace(p->sandbox), hash);
@@ -371,40 +353,25 @@ static void service_step(struct pass *p)
 /* ---- writing ---- */
 
 struct change {
-    const char *uid;
     const cJSON *status;
     const char *pod_name; /* NULL = absent */
 };
 
-static int apply_change(void *ctx, const cJSON *old, cJSON **ret, struct err *err)
+static bool apply_change(void *ctx, cJSON *sandbox)
 {
     const struct change *change = ctx;
-    if (!str_equal(meta_uid(old), change->uid))
-        return err_set(err, ERR_NOT_FOUND, "the object was made anew meanwhile");
-    cJSON *new = json_copy(old);
-    json_set(new, "status", json_copy(change->status));
-    cJSON *meta = json_ensure_object(new, "metadata");
+    json_set(sandbox, "status", json_copy(change->status));
+    cJSON *meta = json_ensure_object(sandbox, "metadata");
     if (change->pod_name) {
         json_set_str(json_ensure_object(meta, "annotations"), ANNOTATION_POD_NAME,
                      change->pod_name);
-    } else {
-        cJSON *annotations = json_get(meta, "annotations");
-        json_remove(annotations, ANNOTATION_POD_NAME);
-        if (annotations && !annotations->child)
-            json_remove(meta, "annotations");
-    }
-    *ret = new;
-    return 0;
-}
-
-static bool fence(struct sandbox_reconciler *r, struct store_compare *ret,
-                  const struct store_compare **use)
-{
-    *use = NULL;
-    if (!r->config.fence)
         return true;
-    *use = ret;
-    return r->config.fence(r->config.ctx, ret);
+    }
+    cJSON *annotations = json_get(meta, "annotations");
+    json_remove(annotations, ANNOTATION_POD_NAME);
+    if (annotations && !annotations->child)
+        json_remove(meta, "annotations");
+    return true;
 }
 
 /* Status and annotation in one write; nothing when neither changes. Gone is success. */
@@ -413,26 +380,17 @@ static int write_back(struct pass *p, const cJSON *status, const char *pod_name_
     const cJSON *before = json_get(p->sandbox, "status");
     if (!sandbox_status_differs(before, status) && str_equal(pod_name_before, p->pod_name))
         return 0;
-    struct store_compare compare;
-    const struct store_compare *use;
-    if (!fence(p->r, &compare, &use))
-        return -1;
-    struct change change = {.uid = meta_uid(p->sandbox), .status = status, .pod_name = p->pod_name};
-    SCOPED(object_unref_p) struct object *written = NULL;
+    struct change change = {.status = status, .pod_name = p->pod_name};
     SCOPED(err_fini) struct err err = {0};
-    int rc = registry_update(
-        p->r->config.registry,
-        &(struct update_request){.kind = &kind_sandbox,
-                                 .namespace_name = meta_namespace(p->sandbox),
-                                 .name = meta_name(p->sandbox),
-                                 .change = apply_change,
-                                 .ctx = &change},
-        &(struct write_options){.is_system = true,
-                                .field_manager = FIELD_MANAGER,
-                                .fence = use,
-                                .deadline_ms =
-                                    clock_monotonic_ms(p->r->config.clock) + WRITE_TIMEOUT_MS},
-        &written, &err);
+    int rc = pass_update(&p->r->config.env,
+                         &(struct pass_update){.kind = &kind_sandbox,
+                                               .namespace_name = meta_namespace(p->sandbox),
+                                               .name = meta_name(p->sandbox),
+                                               .uid = meta_uid(p->sandbox),
+                                               .change = apply_change,
+                                               .ctx = &change,
+                                               .field_manager = FIELD_MANAGER},
+                         NULL, &err);
     if (rc == -ERR_NOT_FOUND)
         return 0;
     if (rc == -ERR_INVALID) {
@@ -456,21 +414,8 @@ static int write_back(struct pass *p, const cJSON *status, const char *pod_name_
 
 static int delete_itself(struct pass *p)
 {
-    struct store_compare compare;
-    const struct store_compare *use;
-    if (!fence(p->r, &compare, &use))
-        return -1;
-    SCOPED(object_unref_p) struct object *last = NULL;
     SCOPED(err_fini) struct err err = {0};
-    bool is_deleted;
-    int rc = registry_delete(
-        p->r->config.registry, &kind_sandbox, meta_namespace(p->sandbox), meta_name(p->sandbox),
-        &(struct delete_options){.uid = meta_uid(p->sandbox),
-                                 .orphan_dependents = -1,
-                                 .fence = use,
-                                 .deadline_ms =
-                                     clock_monotonic_ms(p->r->config.clock) + WRITE_TIMEOUT_MS},
-        &last, &is_deleted, &err);
+    int rc = pass_delete(&p->r->config.env, &kind_sandbox, p->sandbox, NULL, NULL, &err);
     if (rc == 0 || rc == -ERR_NOT_FOUND)
         return 0;
     log_warn("deleting an expired sandbox failed sandbox=%s: %s", p->key, err_text(&err));
@@ -493,7 +438,7 @@ static void tear_down(struct pass *p, enum child child, const char *name, const 
 
 static int expired_pass(struct pass *p)
 {
-    const struct clock *clock = p->r->config.clock;
+    const struct clock *clock = p->r->config.env.clock;
     SCOPED(json_free_p) cJSON *status = NULL;
     if (!sandbox_shows_expired(p->sandbox)) {
         status = sandbox_status_expired(p->sandbox, clock_unix_s(clock));
@@ -506,8 +451,9 @@ static int expired_pass(struct pass *p)
               "failed to get service: ", "failed to delete service: ");
     if (sandbox_deletes_itself(p->sandbox))
         return delete_itself(p);
-    if (p->has_errors) {
-        log_warn("expiry not complete sandbox=%s, trying again: %s", p->key, buf_cstr(&p->errors));
+    if (p->errors.n) {
+        log_warn("expiry not complete sandbox=%s, trying again: %s", p->key,
+                 buf_cstr(&p->errors.text));
         return -1;
     }
     status = sandbox_status_torn_down(p->sandbox, clock_unix_s(clock));
@@ -518,14 +464,14 @@ static cJSON *conclude(struct pass *p)
 {
     const struct sandbox_reconciler_config *c = &p->r->config;
     p->outcome.pod = p->pod;
-    p->outcome.errors = p->has_errors ? buf_cstr(&p->errors) : NULL;
-    p->outcome.is_invalid = p->has_errors && !p->has_other_than_invalid;
-    return sandbox_status(p->sandbox, &p->outcome, c->cluster_domain, clock_unix_s(c->clock));
+    p->outcome.errors = p->errors.n ? buf_cstr(&p->errors.text) : NULL;
+    p->outcome.is_invalid = p->errors.n && !p->has_other_than_invalid;
+    return sandbox_status(p->sandbox, &p->outcome, c->cluster_domain, clock_unix_s(c->env.clock));
 }
 
 static int normal_pass(struct pass *p)
 {
-    const struct clock *clock = p->r->config.clock;
+    const struct clock *clock = p->r->config.env.clock;
     SCOPED_FREE char *pod_name_before = p->pod_name ? xstrdup(p->pod_name) : NULL;
     pvc_steps(p);
     pod_step(p);
@@ -552,31 +498,29 @@ static void pass_fini(struct pass *p)
     json_free(p->sandbox);
     json_free(p->pod);
     free(p->pod_name);
-    buf_fini(&p->errors);
+    pass_errors_fini(&p->errors);
 }
 
 int sandbox_pass(void *ctx, const char *key, struct loop_result *ret)
 {
     struct sandbox_reconciler *r = ctx;
-    const char *slash = strchr(key, '/');
-    SCOPED_FREE char *namespace_name = xstrndup(key, (size_t)(slash - key));
+    SCOPED_FREE char *namespace_name = NULL;
+    const char *name = pass_key_split(key, &namespace_name);
     SCOPED(object_unref_p) struct object *object = NULL;
     SCOPED(err_fini) struct err err = {0};
-    int64_t deadline = clock_monotonic_ms(r->config.clock) + WRITE_TIMEOUT_MS;
-    int rc = registry_get(r->config.registry, &kind_sandbox, namespace_name, slash + 1,
-                          (struct read_version){.match = READ_ANY}, deadline, &object, &err);
-    if (rc == -ERR_NOT_FOUND) {
+    int rc = pass_get(&r->config.env, &kind_sandbox, namespace_name, name, &object, &err);
+    if (rc < 0)
+        return rc;
+    if (!object) {
         replacement_forget(r, key);
         return 0;
     }
-    if (rc < 0)
-        return rc;
     if (object->is_terminating)
         return 0;
     SCOPED(pass_fini) struct pass p = {.r = r, .key = key, .sandbox = object_tree(object)};
     const char *pod_name = meta_annotation(p.sandbox, ANNOTATION_POD_NAME);
     p.pod_name = pod_name ? xstrdup(pod_name) : NULL;
-    bool is_expired = sandbox_time_left_ms(p.sandbox, clock_unix_ms(r->config.clock)) <= 0;
+    bool is_expired = sandbox_time_left_ms(p.sandbox, clock_unix_ms(r->config.env.clock)) <= 0;
     rc = is_expired ? expired_pass(&p) : normal_pass(&p);
     ret->again_after_ms = p.again_after_ms;
     return rc;

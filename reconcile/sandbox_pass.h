@@ -3,21 +3,13 @@
 
 #include <stdbool.h>
 
-#include "apiserver/base/clock.h"
-#include "apiserver/registry/registry.h"
-#include "reconcile/cluster.h"
 #include "reconcile/loop.h"
+#include "reconcile/pass.h"
 
 struct sandbox_reconciler_config {
-    struct registry *registry; /* borrowed, like all below */
-    struct cluster *cluster;
-    const struct clock *clock;
-    const struct randomness *randomness;
-    const char *cluster_domain; /* cluster.local */
+    struct pass_env env;
+    const char *cluster_domain; /* cluster.local; borrowed */
     bool no_events;
-    /* The compare that every write carries; false when this process does not lead (then nothing is written). NULL = no leader needed. */
-    bool (*fence)(void *ctx, struct store_compare *ret);
-    void *ctx;
 };
 struct sandbox_reconciler;
 struct sandbox_reconciler *sandbox_reconciler_new(const struct sandbox_reconciler_config *config);

@@ -228,12 +228,12 @@ static void setup(void)
     /* Deadlines are of the real clock, as the registry's are; object times are of the fake one by
      * admission. */
     fx.reconciler = sandbox_reconciler_new(&(struct sandbox_reconciler_config){
-        .registry = fx.registry,
-        .cluster = &fx.cluster.base,
-        .clock = &clock_system,
-        .randomness = &fx.randomness.r,
+        .env = {.registry = fx.registry,
+                .cluster = &fx.cluster.base,
+                .clock = &clock_system,
+                .randomness = &fx.randomness.r,
+                .fence = fence},
         .cluster_domain = "cluster.local",
-        .fence = fence,
     });
 }
 
