@@ -118,24 +118,13 @@ static int enter_deadline(struct pipeline *p, struct request *req, struct respon
 
 /* ---- who ---- */
 
-/* Acting for somebody else is not served; acting as oneself instead would be wrong. */
-static int check_impersonation(const struct request *req, struct err *err)
-{
-    for (size_t i = 0; i < req->headers.n; i++)
-        if (strncasecmp(req->headers.v[i].name, "Impersonate-", 12) == 0)
-            return err_set(err, ERR_FORBIDDEN,
-                           "forbidden: impersonation is not supported by this server");
-    return 0;
-}
-
 static int enter_authenticate(struct pipeline *p, struct request *req, struct response *resp,
                               struct err *err)
 {
     struct credentials creds = {
         .chain = req->chain, .n_chain = req->n_chain, .headers = &req->headers};
-    int r = auth_identify(p->config.auth, &creds, &req->user, err);
     (void)resp;
-    return r < 0 ? r : check_impersonation(req, err);
+    return auth_identify(p->config.auth, &creds, &req->user, err);
 }
 
 /* ---- room ---- */
@@ -162,8 +151,7 @@ static int enter_limit(struct pipeline *p, struct request *req, struct response 
         return FILTER_GO_ON;
     }
     atomic_fetch_sub(count, 1);
-    respond_header(resp, "Retry-After", "1");
-    respond_text(resp, 429, "Too many requests, please try again later.\n");
+    respond_busy(resp);
     return FILTER_ANSWERED;
 }
 

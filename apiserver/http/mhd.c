@@ -16,15 +16,13 @@
 #include "apiserver/base/log.h"
 #include "apiserver/base/map.h"
 #include "apiserver/base/mem.h"
-#include "apiserver/http/workers.h"
+#include "apiserver/http/respond.h"
 
 /* Bytes a connection may use for one request's head and the answer's: 64 KiB of headers and what is
  * made of them. Pages that are not touched cost nothing. */
 #define CONNECTION_MEMORY ((size_t)96 << 10)
-#define QUEUE_PER_WORKER 32 /* requests that wait for a worker */
 #define DRAIN_FACTOR                                                                               \
     8 /* this many times max_body is read from a body that is too large, for the 413 to arrive */
-#define BODIES_MAX ((size_t)512 << 20)  /* bytes of all bodies that are in flight; beyond it 429 */
 #define STREAM_CHUNK ((size_t)16 << 10) /* bytes collected before a chunk is handed on */
 #define STREAM_BUFFER_MAX ((size_t)64 << 20)
 #define TRIM_MIN ((size_t)4 << 10) /* bytes of a chunk that are not worth a system call later */
@@ -33,9 +31,7 @@
 struct mhd {
     struct mhd_config config;
     struct MHD_Daemon *daemon;
-    struct workers *workers;
     atomic_bool is_draining;
-    size_t body_bytes;    /* of all exchanges; libmicrohttpd's thread only */
     pthread_mutex_t lock; /* guards what follows */
     struct peer **by_fd;  /* given to mhd_add, not yet started; index = descriptor */
     size_t n_by_fd;
@@ -58,13 +54,14 @@ enum step {
 
 /* One request and its answer. libmicrohttpd's thread, except while a worker has it. */
 struct exchange {
+    struct work work; /* first */
     struct mhd *mhd;
     struct MHD_Connection *connection;
     struct peer *peer;
     enum step step;
     bool is_refused; /* the body does not fit beside the others */
     uint64_t received;
-    size_t counted; /* bytes of the body in mhd.body_bytes */
+    size_t counted; /* bytes of the body in the budget */
     struct request req;
     struct response resp;
     struct buf chunk; /* pulled from the stream, not yet taken */
@@ -93,9 +90,12 @@ static struct peer *peer_of(struct MHD_Connection *connection)
     return link->peer;
 }
 
+static void run_handler(struct work *work);
+
 static void *on_target(void *ctx, const char *target, struct MHD_Connection *connection)
 {
     struct exchange *x = xcalloc(1, sizeof *x);
+    x->work.run = run_handler;
     x->mhd = ctx;
     x->connection = connection;
     x->peer = peer_of(connection);
@@ -159,7 +159,7 @@ static bool is_head_sound(const struct pairs *headers)
 
 static void drop_body(struct exchange *x)
 {
-    x->mhd->body_bytes -= x->counted;
+    budget_give(x->mhd->config.bodies, x->counted);
     x->counted = 0;
     buf_fini(&x->req.body);
 }
@@ -178,14 +178,14 @@ static bool take_body(struct exchange *x, const char *p, size_t n)
         x->req.body_too_large = true;
         drop_body(x);
     }
-    if (!x->req.body_too_large && !x->is_refused && n > BODIES_MAX - m->body_bytes) {
-        x->is_refused = true;
-        drop_body(x);
-    }
     if (x->req.body_too_large || x->is_refused)
         return x->received <= drain_max(x);
+    if (!budget_take(m->config.bodies, n)) {
+        x->is_refused = true;
+        drop_body(x);
+        return true;
+    }
     buf_append(&x->req.body, p, n);
-    m->body_bytes += n;
     x->counted += n;
     return true;
 }
@@ -327,19 +327,10 @@ static void fill_bad_response(struct response *resp)
     buf_puts(&resp->body, "400 Bad Request");
 }
 
-static void fill_busy_response(struct response *resp)
-{
-    resp->status = 429;
-    pairs_add(&resp->headers, "Content-Type", "text/plain; charset=utf-8");
-    pairs_add(&resp->headers, "X-Content-Type-Options", "nosniff");
-    pairs_add(&resp->headers, "Retry-After", "1");
-    buf_puts(&resp->body, "Too many requests, please try again later.\n");
-}
-
 /* On a worker. The exchange cannot end while its connection is suspended. */
-static void run_handler(void *item)
+static void run_handler(struct work *work)
 {
-    struct exchange *x = item;
+    struct exchange *x = (struct exchange *)work;
     struct MHD_Connection *connection = x->connection;
     x->mhd->config.handler(x->mhd->config.ctx, &x->req, &x->resp);
     x->step = STEP_ANSWERED;
@@ -352,14 +343,14 @@ static enum MHD_Result start_work(struct exchange *x)
     peer_set_phase(x->peer, PEER_BUSY);
     x->req.start_ms = clock_monotonic_ms(&clock_system);
     if (x->is_refused) {
-        fill_busy_response(&x->resp);
+        respond_busy(&x->resp);
         return send_response(x);
     }
     x->step = STEP_WORKING;
     MHD_suspend_connection(x->connection);
-    if (workers_put(x->mhd->workers, x))
+    if (workers_put(x->mhd->config.workers, &x->work))
         return MHD_YES;
-    fill_busy_response(&x->resp);
+    respond_busy(&x->resp);
     x->step = STEP_ANSWERED;
     MHD_resume_connection(x->connection);
     return MHD_YES;
@@ -527,13 +518,10 @@ int mhd_new(const struct mhd_config *config, struct mhd **ret, struct err *err)
     struct mhd *m = xcalloc(1, sizeof *m);
     m->config = *config;
     pthread_mutex_init(&m->lock, NULL);
-    m->workers =
-        workers_new(config->workers, (size_t)config->workers * QUEUE_PER_WORKER, run_handler);
     sigset_t all, old;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old); /* inherited: signals go to the main thread */
-    if (m->workers)
-        m->daemon = start_daemon(m);
+    m->daemon = start_daemon(m);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (!m->daemon) {
         mhd_free(m);
@@ -552,17 +540,12 @@ void mhd_drain(struct mhd *m)
     pthread_mutex_unlock(&m->lock);
 }
 
-/* Workers first: what they have is suspended, and the daemon does not end with suspended
- * connections. */
 void mhd_free(struct mhd *m)
 {
     if (!m)
         return;
-    if (m->workers)
-        workers_stop(m->workers);
     if (m->daemon)
         MHD_stop_daemon(m->daemon);
-    workers_free(m->workers);
     for (size_t i = 0; i < m->n_by_fd; i++)
         peer_unref(m->by_fd[i]);
     free(m->by_fd);

@@ -7,15 +7,18 @@
 #include <stdint.h>
 
 #include "apiserver/base/err.h"
+#include "apiserver/http/budget.h"
 #include "apiserver/http/peer.h"
 #include "apiserver/http/request.h"
+#include "apiserver/http/workers.h"
 
 struct mhd;
 struct mhd_config {
     request_handler_fn handler;
     void *ctx;
-    int workers;
-    size_t max_body; /* bytes */
+    struct workers *workers; /* borrowed */
+    struct budget *bodies;   /* borrowed; beyond it 429 */
+    size_t max_body;         /* bytes */
     size_t max_connections;
     int64_t idle_timeout_ms; /* rounded up to seconds */
 };
@@ -27,6 +30,6 @@ bool mhd_add(struct mhd *m, int fd, struct peer *peer);
 /* From now on every answer says `Connection: close` and streams end with their terminating chunk.
  * Any thread. */
 void mhd_drain(struct mhd *m);
-/* Waits for the handlers that run. Before it, the far end of every connection must be closed and
- * its peer hung up. */
+/* Before it, the workers must be stopped (what they have is suspended, and libmicrohttpd does not
+ * end with suspended connections), the far end of every connection closed and its peer hung up. */
 void mhd_free(struct mhd *m);

@@ -73,6 +73,12 @@ void respond_not_found(struct response *resp)
     respond_text(resp, 404, "404 page not found\n");
 }
 
+void respond_busy(struct response *resp)
+{
+    respond_header(resp, "Retry-After", "1");
+    respond_text(resp, 429, "Too many requests, please try again later.\n");
+}
+
 static int make_style(const struct answer *a, struct table_style *ret, struct err *err)
 {
     struct table_style s = {.view = table_view_of(a->kind),

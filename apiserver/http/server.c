@@ -5,7 +5,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -15,6 +14,7 @@
 
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
+#include "apiserver/base/thread.h"
 #include "apiserver/http/mhd.h"
 #include "apiserver/http/pump.h"
 #include "apiserver/http/tls.h"
@@ -23,8 +23,11 @@
 #define BACKLOG 512
 #define WATCH_INTERVAL_MS 5000 /* between looks at the certificate's files */
 #define STOP_POLL_MS 10
-#define FDS_PER_CONNECTION 3 /* TCP and the pair */
-#define FDS_OTHER 256
+#define FDS_PER_CONNECTION ((size_t)3) /* TCP and the pair */
+#define FDS_OTHER ((size_t)256)
+#define QUEUE_PER_WORKER 32            /* requests that wait for a worker */
+#define BODIES_MAX ((size_t)512 << 20) /* bytes of all requests that are under way; beyond it 429  \
+                                        */
 
 /* What tells one version of a file from another. */
 struct stamp {
@@ -39,6 +42,8 @@ struct server {
     char *cert_file, *key_file;
     int listen_fd, port;
     struct tls *tls;
+    struct workers *workers;
+    struct budget bodies;
     struct mhd *mhd;
     struct pump_shared shared;
     struct pump *pumps[PUMPS];
@@ -85,13 +90,10 @@ static void reload_changed(struct server *s)
 /* Sleeps until the next look; false when the server stops. */
 static bool wait_interval(struct server *s)
 {
-    struct timespec until = {0};
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += WATCH_INTERVAL_MS / 1000;
+    int64_t until_ms = pump_now_ms() + WATCH_INTERVAL_MS;
     pthread_mutex_lock(&s->lock);
-    int r = 0;
-    while (!s->is_stopping && r != ETIMEDOUT)
-        r = pthread_cond_timedwait(&s->wake, &s->lock, &until);
+    while (!s->is_stopping && pump_now_ms() < until_ms)
+        thread_cond_wait_until(&s->wake, &s->lock, until_ms);
     bool goes_on = !s->is_stopping;
     pthread_mutex_unlock(&s->lock);
     return goes_on;
@@ -176,7 +178,7 @@ static void fit_descriptors(struct server_config *c)
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
         return;
-    rlim_t need = c->max_connections * FDS_PER_CONNECTION + FDS_OTHER;
+    size_t need = c->max_connections * FDS_PER_CONNECTION + FDS_OTHER;
     if (limit.rlim_cur < need) {
         limit.rlim_cur = limit.rlim_max < need ? limit.rlim_max : need;
         setrlimit(RLIMIT_NOFILE, &limit);
@@ -205,10 +207,16 @@ static void fill_defaults(struct server_config *c)
 
 static int start_http(struct server *s, struct err *err)
 {
+    size_t n = (size_t)s->config.workers;
+    s->bodies.max = BODIES_MAX;
+    s->workers = workers_new((int)n, n * QUEUE_PER_WORKER);
+    if (!s->workers)
+        return err_set(err, ERR_INTERNAL, "HTTP threads could not be started");
     struct mhd_config config = {
         .handler = s->config.handler,
         .ctx = s->config.ctx,
-        .workers = s->config.workers,
+        .workers = s->workers,
+        .bodies = &s->bodies,
         .max_body = s->config.max_body,
         .max_connections = s->config.max_connections,
         .idle_timeout_ms = s->config.idle_timeout_ms,
@@ -232,11 +240,7 @@ static int start_pumps(struct server *s, struct err *err)
 
 static int start_watcher(struct server *s, struct err *err)
 {
-    sigset_t all, old; /* signals go to the main thread */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    s->has_watcher = pthread_create(&s->watcher, NULL, watch_files, s) == 0;
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    s->has_watcher = thread_try_start(&s->watcher, "cert-files", 0, watch_files, s);
     return s->has_watcher ? 0 : err_set(err, ERR_INTERNAL, "thread could not be started");
 }
 
@@ -248,11 +252,7 @@ static struct server *server_make(const struct server_config *config)
     s->key_file = xstrdup(config->key_file);
     s->listen_fd = -1;
     pthread_mutex_init(&s->lock, NULL);
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->wake, &attr);
-    pthread_condattr_destroy(&attr);
+    thread_cond_init(&s->wake);
     fill_defaults(&s->config);
     return s;
 }
@@ -323,9 +323,12 @@ void server_free(struct server *s)
     if (!s)
         return;
     server_stop(s, 0);
+    if (s->workers)
+        workers_stop(s->workers);
     mhd_free(s->mhd);
     for (int i = 0; i < PUMPS; i++)
         pump_free(s->pumps[i]);
+    workers_free(s->workers);
     tls_free(s->tls);
     pthread_cond_destroy(&s->wake);
     pthread_mutex_destroy(&s->lock);

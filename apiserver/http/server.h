@@ -1,5 +1,6 @@
-/* The transport: an OpenSSL listener (TLS 1.2 and up, ALPN, client certificates requested and not required, reload of
- * certificate and key without restart), libmicrohttpd behind it for HTTP/1.1, a pool of worker threads for the handlers, graceful stop. */
+/* The transport: an OpenSSL listener (TLS 1.2 and up, ALPN, client certificates requested and not
+ * required, reload of certificate and key without restart), libmicrohttpd behind it for HTTP/1.1, a
+ * pool of worker threads for the handlers, graceful stop. */
 #pragma once
 
 #include "apiserver/base/err.h"
@@ -8,13 +9,15 @@
 struct server_config {
     const char *bind_address; /* "127.0.0.1", "::"; numeric */
     int port;                 /* 0 = any free one */
-    const char *cert_file, *key_file; /* PEM; watched for change (polled each 5 s and on SIGHUP by main) */
-    int workers;              /* threads; 0 = 32 */
-    size_t max_body;          /* bytes; 0 = 3 MiB (3145728) */
-    size_t max_connections;   /* 0 = 4,096 */
+    const char *cert_file,
+        *key_file;          /* PEM; watched for change (polled each 5 s and on SIGHUP by main) */
+    int workers;            /* threads; 0 = 32 */
+    size_t max_body;        /* bytes; 0 = 3 MiB (3145728) */
+    size_t max_connections; /* 0 = 4,096 */
     int64_t handshake_timeout_ms; /* 0 = 10,000 */
-    int64_t header_timeout_ms;    /* from the first byte of a request to its headers' end; 0 = 30,000 */
-    int64_t idle_timeout_ms;      /* keep-alive; 0 = 120,000 */
+    int64_t
+        header_timeout_ms;   /* from the first byte of a request to its headers' end; 0 = 30,000 */
+    int64_t idle_timeout_ms; /* keep-alive; 0 = 120,000 */
     request_handler_fn handler;
     void *ctx;
 };
@@ -24,6 +27,7 @@ int server_start(const struct server_config *config, struct server **ret, struct
 int server_port(const struct server *s);
 /* Reads certificate and key again; the old ones stay when the new ones do not fit together. */
 int server_reload(struct server *s, struct err *err);
-/* No new connections; idle ones end; requests under way have grace_ms; streams are closed; then the rest is cut. */
+/* No new connections; idle ones end; requests under way have grace_ms; streams are closed; then the
+ * rest is cut. */
 void server_stop(struct server *s, int64_t grace_ms);
 void server_free(struct server *s);

@@ -3,15 +3,14 @@
  * others. The additional threads end when there is nothing to do. */
 #include "apiserver/http/workers.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 
 #include "apiserver/base/mem.h"
 #include "apiserver/base/queue.h"
+#include "apiserver/base/thread.h"
 
-/* Bytes of address space each, not of memory. Trees may be 10,000 deep and freeing one recurses;
- * checkers' frames are large. */
+/* Bytes of address space each, not of memory. Trees may be 10,000 deep, the visitors over them and
+ * their tables recurse, and checkers' frames are large. */
 #define STACK_BYTES ((size_t)16 << 20)
 /* How many times as many threads there may be. 20 times the default of 32 is more than the requests
  * that the pipeline lets in at once, so that it still answers the ones it turns away. */
@@ -20,7 +19,6 @@
 
 struct workers {
     struct queue *queue;
-    void (*run)(void *item);
     _Atomic int n_free;   /* threads that wait for an item, less the items that wait for a thread */
     pthread_mutex_t lock; /* guards what follows */
     bool is_stopping;
@@ -61,14 +59,14 @@ static bool is_superfluous(struct workers *w)
     return is_stopping || is_leaving;
 }
 
-static void *work(void *arg)
+static void *run_thread(void *arg)
 {
     struct workers *w = arg;
     atomic_fetch_add(&w->n_free, 1);
     for (;;) {
-        void *item = queue_get(w->queue, IDLE_MS);
+        struct work *item = queue_get(w->queue, IDLE_MS);
         if (item) {
-            w->run(item);
+            item->run(item);
             atomic_fetch_add(&w->n_free, 1);
         } else if (is_superfluous(w)) {
             return NULL;
@@ -76,26 +74,17 @@ static void *work(void *arg)
     }
 }
 
-/* The lock is held. As many as can be had, up to n. Signals go to the main thread. */
+/* The lock is held. As many as can be had, up to n. */
 static void start_threads(struct workers *w, int n)
 {
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    pthread_attr_t attr;
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, STACK_BYTES);
-    while (w->n < n && pthread_create(&w->threads[w->n], &attr, work, w) == 0)
+    while (w->n < n && thread_try_start(&w->threads[w->n], "worker", STACK_BYTES, run_thread, w))
         w->n++;
-    pthread_attr_destroy(&attr);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
-struct workers *workers_new(int n, size_t max_queue, void (*run)(void *item))
+struct workers *workers_new(int n, size_t max_queue)
 {
     struct workers *w = xcalloc(1, sizeof *w);
     w->queue = queue_new(max_queue);
-    w->run = run;
     w->n_min = n;
     w->n_max = n * GROWTH_MAX;
     w->threads = xcalloc((size_t)w->n_max, sizeof *w->threads);
@@ -118,9 +107,9 @@ static void grow(struct workers *w)
     pthread_mutex_unlock(&w->lock);
 }
 
-bool workers_put(struct workers *w, void *item)
+bool workers_put(struct workers *w, struct work *work)
 {
-    if (!queue_put(w->queue, item))
+    if (!queue_put(w->queue, work))
         return false;
     if (atomic_fetch_sub(&w->n_free, 1) <= 0)
         grow(w);
