@@ -1,10 +1,10 @@
 /* The door to cJSON: strict parsing, exact printing, typed access, path walk. Nobody else includes a cJSON function
  * except for walking trees (cJSON_ArrayForEach, ->string, ->child, type tests) that came from here.
  *
- * Strict means: exactly the given bytes, no trailing text, no raw control bytes, no \u0000 in keys, RFC 8259 numbers
+ * Strict means: exactly the given bytes, no trailing text, no raw control bytes, no \u0000, RFC 8259 numbers
  * only, bounded depth and size. Numbers are exact: a number that a double cannot hold to the last digit keeps its text in
- * ->valuestring of its cJSON_Number node, and json_print writes that text; so int64 values survive. Parsing and
- * printing do not recurse; cJSON_Delete does, hence JSON_DEPTH_MAX. Trees have one owner. Any thread. */
+ * ->valuestring of its cJSON_Number node, and json_print writes that text; so int64 values survive. Nothing
+ * here recurses; visitors of trees do, hence JSON_DEPTH_MAX. Trees have one owner. Any thread. */
 #pragma once
 
 #include <cjson/cJSON.h>

@@ -1,22 +1,13 @@
 /* Nodes, numbers and key look-up below json.c; see json_node.h. */
 #include "apiserver/base/json_node.h"
 
-#include <pthread.h>
 #include <stdio.h>
-#include <sys/random.h>
-#include <unistd.h>
 
+#include "apiserver/base/hash.h"
 #include "apiserver/base/mem.h"
 
 /* Objects with at most this many members are searched linearly. */
 #define KEYS_LINEAR 16
-
-/* cJSON allocates as we do, before any thread exists, so that its functions cannot fail for memory.
- */
-static void __attribute__((constructor)) hook_cjson(void)
-{
-    cJSON_InitHooks(&(cJSON_Hooks){.malloc_fn = xmalloc, .free_fn = free});
-}
 
 cJSON *json_node_new(int type)
 {
@@ -146,64 +137,15 @@ const char *json_node_number(const cJSON *node, char space[JSON_NUMBER_SIZE])
 
 /* ---- keys ---- */
 
-/* Open addressing; SipHash with a secret, so that a client cannot choose colliding names. */
+/* Open addressing. */
 struct json_key {
     uint64_t hash;
     cJSON *node; /* NULL = free */
 };
 
-static uint64_t secret[2];
-static pthread_once_t secret_once = PTHREAD_ONCE_INIT;
-
-static void make_secret(void)
-{
-    if (getrandom(secret, sizeof secret, GRND_NONBLOCK) != (ssize_t)sizeof secret)
-        secret[0] =
-            (uint64_t)getpid() * 0x9e3779b97f4a7c15u; /* too early after boot: better than none */
-}
-
-static uint64_t rotl(uint64_t x, int bits)
-{
-    return x << bits | x >> (64 - bits);
-}
-
-static void sip_round(uint64_t v[4])
-{
-    v[0] += v[1], v[2] += v[3];
-    v[1] = rotl(v[1], 13) ^ v[0], v[3] = rotl(v[3], 16) ^ v[2];
-    v[0] = rotl(v[0], 32);
-    v[2] += v[1], v[0] += v[3];
-    v[1] = rotl(v[1], 17) ^ v[2], v[3] = rotl(v[3], 21) ^ v[0];
-    v[2] = rotl(v[2], 32);
-}
-
-static void sip_word(uint64_t v[4], uint64_t word)
-{
-    v[3] ^= word;
-    sip_round(v);
-    v[0] ^= word;
-}
-
-/* Source: Aumasson and Bernstein, "SipHash: a fast short-input PRF", with one and three rounds. */
 static uint64_t hash_name(const char *s)
 {
-    pthread_once(&secret_once, make_secret);
-    uint64_t v[4] = {secret[0] ^ 0x736f6d6570736575u, secret[1] ^ 0x646f72616e646f6du,
-                     secret[0] ^ 0x6c7967656e657261u, secret[1] ^ 0x7465646279746573u};
-    size_t n = strlen(s);
-    uint64_t tail = (uint64_t)n << 56, word;
-    for (; n >= 8; n -= 8, s += 8) {
-        memcpy(&word, s, 8);
-        sip_word(v, word);
-    }
-    for (size_t i = 0; i < n; i++)
-        tail |= (uint64_t)(unsigned char)s[i] << (8 * i);
-    sip_word(v, tail);
-    v[2] ^= 0xff;
-    sip_round(v);
-    sip_round(v);
-    sip_round(v);
-    return v[0] ^ v[1] ^ v[2] ^ v[3];
+    return hash_bytes(s, strlen(s));
 }
 
 /* The slot of that name, or the free one where it belongs. */

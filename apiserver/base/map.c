@@ -1,75 +1,13 @@
 /* The hash table holds pointers to nodes with open addressing: linear probing, and deletion that
- * moves later entries back, so there are no tombstones. The hash is keyed with a secret of the
- * process, because clients choose the keys. The ordered map is a skip list: next pointers of a node
- * and its key lie in one allocation, 1.33 pointers a node. */
+ * moves later entries back, so there are no tombstones. The ordered map is a skip list: next
+ * pointers of a node and its key lie in one allocation, 1.33 pointers a node. */
 #include "apiserver/base/map.h"
 
-#include <pthread.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 
+#include "apiserver/base/hash.h"
 #include "apiserver/base/mem.h"
-
-/* ---- the secret ---- */
-
-static uint64_t secret[2];
-static pthread_once_t secret_once = PTHREAD_ONCE_INIT;
-
-static void make_secret(void)
-{
-    if (getrandom(secret, sizeof secret, 0) == (ssize_t)sizeof secret)
-        return;
-    fprintf(stderr, "fatal: no randomness from the kernel\n");
-    abort();
-}
-
-static uint64_t rotate(uint64_t x, int by)
-{
-    return (x << by) | (x >> (64 - by));
-}
-
-static void sip_round(uint64_t v[4])
-{
-    v[0] += v[1];
-    v[1] = rotate(v[1], 13) ^ v[0];
-    v[0] = rotate(v[0], 32);
-    v[2] += v[3];
-    v[3] = rotate(v[3], 16) ^ v[2];
-    v[0] += v[3];
-    v[3] = rotate(v[3], 21) ^ v[0];
-    v[2] += v[1];
-    v[1] = rotate(v[1], 17) ^ v[2];
-    v[2] = rotate(v[2], 32);
-}
-
-static void sip_word(uint64_t v[4], uint64_t word)
-{
-    v[3] ^= word;
-    sip_round(v);
-    v[0] ^= word;
-}
-
-/* SipHash-1-3. Source: Aumasson, Bernstein, "SipHash: a fast short-input PRF". */
-static uint64_t hash_key(const char *key, size_t n)
-{
-    uint64_t v[4] = {secret[0] ^ 0x736f6d6570736575, secret[1] ^ 0x646f72616e646f6d,
-                     secret[0] ^ 0x6c7967656e657261, secret[1] ^ 0x7465646279746573};
-    uint64_t word;
-    size_t whole = n & ~(size_t)7;
-    for (size_t i = 0; i < whole; i += 8) {
-        memcpy(&word, key + i, 8);
-        sip_word(v, word);
-    }
-    word = 0;
-    memcpy(&word, key + whole, n - whole);
-    sip_word(v, word | ((uint64_t)n << 56));
-    v[2] ^= 0xff;
-    for (int i = 0; i < 3; i++)
-        sip_round(v);
-    return v[0] ^ v[1] ^ v[2] ^ v[3];
-}
 
 /* ---- hash table ---- */
 
@@ -88,7 +26,6 @@ struct map {
 
 struct map *map_new(void)
 {
-    pthread_once(&secret_once, make_secret);
     return xcalloc(1, sizeof(struct map));
 }
 
@@ -127,7 +64,7 @@ void *map_get(const struct map *m, const char *key)
 {
     if (m->len == 0)
         return NULL;
-    const struct node *n = m->slots[find_slot(m, key, hash_key(key, strlen(key)))];
+    const struct node *n = m->slots[find_slot(m, key, hash_bytes(key, strlen(key)))];
     return n != NULL ? n->value : NULL;
 }
 
@@ -145,7 +82,7 @@ void *map_put(struct map *m, const char *key, void *value)
     if (4 * (m->len + 1) > 3 * m->size)
         resize(m, m->size == 0 ? MAP_FIRST_SIZE : 2 * m->size);
     size_t n = strlen(key);
-    uint64_t hash = hash_key(key, n);
+    uint64_t hash = hash_bytes(key, n);
     struct node **slot = &m->slots[find_slot(m, key, hash)];
     if (*slot != NULL) {
         void *old = (*slot)->value;
@@ -176,7 +113,7 @@ void *map_del(struct map *m, const char *key)
 {
     if (m->len == 0)
         return NULL;
-    size_t i = find_slot(m, key, hash_key(key, strlen(key)));
+    size_t i = find_slot(m, key, hash_bytes(key, strlen(key)));
     struct node *n = m->slots[i];
     if (n == NULL)
         return NULL;
@@ -227,10 +164,9 @@ static const char *onode_key(const struct onode *n)
 
 struct omap *omap_new(void)
 {
-    pthread_once(&secret_once, make_secret);
     struct omap *m = xcalloc(1, sizeof *m);
     m->height = 1;
-    m->random = secret[0] | 1;
+    m->random = hash_bytes(&m, sizeof m) | 1; /* any number that outsiders cannot guess */
     return m;
 }
 
