@@ -5,17 +5,17 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "apiserver/base/clock.h"
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
+#include "apiserver/base/thread.h"
 
 #define EVENTS 64           /* taken at once */
 #define ACCEPTS 32          /* taken at once, so that a flood does not starve who is in */
@@ -24,9 +24,7 @@
 
 int64_t pump_now_ms(void)
 {
-    struct timespec t = {0};
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+    return clock_monotonic_ms(&clock_system);
 }
 
 bool pump_watch(struct pump *p, struct end *end)
@@ -287,16 +285,6 @@ static void *run_pump(void *arg)
 
 /* ---- start and stop ---- */
 
-static bool start_thread(struct pump *p)
-{
-    sigset_t all, old; /* SIGPIPE too: OpenSSL writes without MSG_NOSIGNAL */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    int r = pthread_create(&p->thread, NULL, run_pump, p);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return r == 0;
-}
-
 static void close_fds(struct pump *p)
 {
     if (p->epoll_fd >= 0)
@@ -315,7 +303,7 @@ int pump_start(struct pump_shared *shared, struct pump **ret, struct err *err)
     bool is_ready = epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, p->wake_fd, &e) == 0;
     if (is_ready)
         start_accepting(p);
-    if (!is_ready || !p->is_accepting || !start_thread(p)) {
+    if (!is_ready || !p->is_accepting || !thread_try_start(&p->thread, "pump", 0, run_pump, p)) {
         close_fds(p);
         free(p);
         return err_set(err, ERR_INTERNAL, "I/O thread could not be started");
