@@ -55,15 +55,20 @@ bool meta_key_is_reserved(const char *key)
            str_equal(key, ANNOTATION_TRACE_CONTEXT);
 }
 
-const cJSON *owner_controller(const cJSON *child)
+const cJSON *owner_reference_that_controls(const cJSON *references)
 {
     const cJSON *ref;
-    cJSON_ArrayForEach(ref, json_at(child, "metadata.ownerReferences"))
+    cJSON_ArrayForEach(ref, references)
     {
         if (json_bool_or(ref, "controller", false))
             return ref;
     }
     return NULL;
+}
+
+const cJSON *owner_controller(const cJSON *child)
+{
+    return owner_reference_that_controls(json_at(child, "metadata.ownerReferences"));
 }
 
 enum ownership owner_class(const cJSON *child, const cJSON *sandbox)
@@ -94,28 +99,36 @@ bool owner_may_adopt(const cJSON *child, const cJSON *sandbox)
            str_equal(meta_label(child, LABEL_NAME_HASH), hash);
 }
 
-cJSON *owner_reference(const cJSON *sandbox)
+bool owner_is_kind(const cJSON *ref, const char *group, const char *kind)
+{
+    size_t n = strlen(group);
+    const char *api_version = json_str_or(ref, "apiVersion", "");
+    return str_equal(json_str(ref, "kind"), kind) && strncmp(api_version, group, n) == 0 &&
+           api_version[n] == '/';
+}
+
+cJSON *owner_reference(const cJSON *owner)
 {
     cJSON *ref = json_object();
-    json_set_str(ref, "apiVersion", SANDBOX_API_VERSION);
-    json_set_str(ref, "kind", "Sandbox");
-    json_set_str(ref, "name", meta_name(sandbox));
-    json_set_str(ref, "uid", meta_uid(sandbox));
+    json_set_str(ref, "apiVersion", json_str_or(owner, "apiVersion", ""));
+    json_set_str(ref, "kind", json_str_or(owner, "kind", ""));
+    json_set_str(ref, "name", meta_name(owner));
+    json_set_str(ref, "uid", meta_uid(owner));
     json_set_bool(ref, "controller", true);
     json_set_bool(ref, "blockOwnerDeletion", true);
     return ref;
 }
 
-cJSON *owner_references_with(const cJSON *child, const cJSON *sandbox)
+cJSON *owner_references_with(const cJSON *child, const cJSON *owner)
 {
     cJSON *refs = json_array();
     const cJSON *ref;
     cJSON_ArrayForEach(ref, json_at(child, "metadata.ownerReferences"))
     {
-        if (!str_equal(json_str(ref, "uid"), meta_uid(sandbox)))
+        if (!str_equal(json_str(ref, "uid"), meta_uid(owner)))
             json_push(refs, json_copy(ref));
     }
-    json_push(refs, owner_reference(sandbox));
+    json_push(refs, owner_reference(owner));
     return refs;
 }
 

@@ -23,12 +23,16 @@ bool meta_key_is_reserved(const char *key); /* S10 */
 
 enum ownership { OWNED, UNOWNED, FOREIGN };
 const cJSON *owner_controller(const cJSON *child); /* its controller reference, or NULL */
+const cJSON *owner_reference_that_controls(const cJSON *references); /* the same from metadata.ownerReferences */
+/* The reference names that kind; its version does not matter. ref may be NULL. */
+bool owner_is_kind(const cJSON *ref, const char *group, const char *kind);
 enum ownership owner_class(const cJSON *child, const cJSON *sandbox);
 /* The label adoptable=true, or the tracking label with this Sandbox's hash. */
 bool owner_may_adopt(const cJSON *child, const cJSON *sandbox);
-cJSON *owner_reference(const cJSON *sandbox);
-/* child's ownerReferences with the Sandbox's controller reference added. */
-cJSON *owner_references_with(const cJSON *child, const cJSON *sandbox);
+/* The controller reference to any object of ours. */
+cJSON *owner_reference(const cJSON *owner);
+/* child's ownerReferences with the owner's controller reference added. */
+cJSON *owner_references_with(const cJSON *child, const cJSON *owner);
 /* `pod "P" is owned by K/NAME (UID: U), not by sandbox "S"` */
 char *owner_foreign_text(const char *what, const cJSON *child, const cJSON *sandbox);
 /* `cannot adopt unowned pod "P": missing required pool authorization label (...) or sandbox tracking label (...)` */

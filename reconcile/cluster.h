@@ -8,7 +8,7 @@
 
 #include "apiserver/base/err.h"
 
-enum child { CHILD_POD, CHILD_SERVICE, CHILD_PVC, CHILD_KINDS };
+enum child { CHILD_POD, CHILD_SERVICE, CHILD_PVC, CHILD_NETPOL, CHILD_KINDS };
 
 struct cluster;
 struct cluster_vtable {
@@ -34,5 +34,5 @@ struct cluster_vtable {
 struct cluster { /* embedded first in each implementation */
     const struct cluster_vtable *v;
 };
-/* The text of child kinds in paths and messages: pods, services, persistentvolumeclaims. */
+/* The text of child kinds in paths and messages: pods, services, persistentvolumeclaims, networkpolicies. */
 const char *cluster_plural(enum child child);

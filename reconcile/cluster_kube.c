@@ -1,7 +1,8 @@
-/* Three caches fed by reflectors, and writes by kube_do. Pods and PersistentVolumeClaims are
- * watched by tracking label, so a cluster's other Pods cost nothing; Services are watched all,
- * because a Sandbox without one must know whether somebody else's has its name. Entries hold
- * reduced JSON text, parsed when a pass asks: a pass is rare, memory is not. */
+/* One cache per kind of child fed by a reflector, and writes by kube_do. Pods and
+ * PersistentVolumeClaims are watched by tracking label, so a cluster's other Pods cost nothing;
+ * Services are watched all, because a Sandbox without one must know whether somebody else's has its
+ * name; NetworkPolicies all, because ours have no label. Entries hold reduced JSON text, parsed
+ * when a pass asks: a pass is rare, memory is not. */
 #include "reconcile/cluster_kube.h"
 
 #include <inttypes.h>
@@ -22,10 +23,11 @@
 #define CALL_TIMEOUT_MS 10000
 
 struct entry {
-    char *json;    /* reduced object */
-    char *sandbox; /* name in its controller reference, when that is a Sandbox; else NULL */
-    char *hash;    /* tracking label, or NULL */
-    uint64_t rev;  /* numeric resourceVersion */
+    char *json;   /* reduced object */
+    char *owner;  /* name in its controller reference, when that is of the kind that has such
+                     children; else NULL */
+    char *hash;   /* tracking label, or NULL */
+    uint64_t rev; /* numeric resourceVersion */
 };
 
 struct cache {
@@ -51,15 +53,23 @@ struct queued_event {
     cJSON *event;
 };
 
-static const char *const plurals[CHILD_KINDS] = {
-    [CHILD_POD] = "pods",
-    [CHILD_SERVICE] = "services",
-    [CHILD_PVC] = "persistentvolumeclaims",
+static const struct child_kind {
+    const char *api; /* what comes before /namespaces and /plural in paths */
+    const char *plural;
+    const char *selector;                 /* labels of those that are watched; NULL = all */
+    const char *owner_group, *owner_kind; /* of whose children it is */
+} child_kinds[CHILD_KINDS] = {
+    [CHILD_POD] = {"/api/v1", "pods", LABEL_NAME_HASH, GROUP_AGENTS, KIND_SANDBOX},
+    [CHILD_SERVICE] = {"/api/v1", "services", NULL, GROUP_AGENTS, KIND_SANDBOX},
+    [CHILD_PVC] = {"/api/v1", "persistentvolumeclaims", LABEL_NAME_HASH, GROUP_AGENTS,
+                   KIND_SANDBOX},
+    [CHILD_NETPOL] = {"/apis/networking.k8s.io/v1", "networkpolicies", NULL, GROUP_EXTENSIONS,
+                      KIND_TEMPLATE},
 };
 
 const char *cluster_plural(enum child child)
 {
-    return plurals[child];
+    return child_kinds[child].plural;
 }
 
 /* ---- cache entries ---- */
@@ -69,7 +79,7 @@ static void entry_free(struct entry *e)
     if (!e)
         return;
     free(e->json);
-    free(e->sandbox);
+    free(e->owner);
     free(e->hash);
     free(e);
 }
@@ -81,9 +91,10 @@ static cJSON *reduce(enum child child, const cJSON *object)
     cJSON *meta = json_copy(json_get(object, "metadata"));
     json_remove(meta, "managedFields");
     json_set(out, "metadata", meta ? meta : json_object());
-    if (child == CHILD_SERVICE) {
-        json_set_str(out, "apiVersion", "v1");
-        json_set_str(out, "kind", "Service");
+    if (child == CHILD_SERVICE || child == CHILD_NETPOL) {
+        bool is_service = child == CHILD_SERVICE;
+        json_set_str(out, "apiVersion", is_service ? "v1" : "networking.k8s.io/v1");
+        json_set_str(out, "kind", is_service ? "Service" : "NetworkPolicy");
         json_set(out, "spec", json_copy(json_get(object, "spec")));
         return out;
     }
@@ -107,12 +118,13 @@ static cJSON *reduce(enum child child, const cJSON *object)
 }
 
 /* Name of the Sandbox that controls the object, or NULL. Borrowed. */
-static const char *owning_sandbox(const cJSON *object)
+static const char *owner_name(enum child child, const cJSON *object)
 {
     const cJSON *owner = owner_controller(object);
-    bool is_sandbox = str_equal(json_str(owner, "kind"), "Sandbox") &&
-                      str_has_prefix(json_str_or(owner, "apiVersion", ""), GROUP_AGENTS "/");
-    return is_sandbox ? json_str_or(owner, "name", "") : NULL;
+    const struct child_kind *kind = &child_kinds[child];
+    return owner_is_kind(owner, kind->owner_group, kind->owner_kind)
+               ? json_str_or(owner, "name", "")
+               : NULL;
 }
 
 static struct entry *entry_new(enum child child, const cJSON *object)
@@ -120,8 +132,8 @@ static struct entry *entry_new(enum child child, const cJSON *object)
     SCOPED(json_free_p) cJSON *reduced = reduce(child, object);
     struct entry *e = xcalloc(1, sizeof *e);
     e->json = json_to_str(reduced);
-    const char *sandbox = owning_sandbox(object);
-    e->sandbox = sandbox ? xstrdup(sandbox) : NULL;
+    const char *owner = owner_name(child, object);
+    e->owner = owner ? xstrdup(owner) : NULL;
     const char *hash = meta_label(object, LABEL_NAME_HASH);
     e->hash = hash ? xstrdup(hash) : NULL;
     if (str_to_u64(json_str_or(object, "metadata.resourceVersion", "0"), &e->rev) < 0)
@@ -157,14 +169,15 @@ static struct entry *cache_exchange(struct cache *cache, const char *key, struct
 
 /* ---- reflector callbacks ---- */
 
-/* sandbox: the owner's name, or NULL. */
-static void tell(struct cache *cache, const char *key, const char *sandbox)
+/* owner: its name, or NULL. */
+static void tell(struct cache *cache, const char *key, const char *owner)
 {
-    if (!sandbox)
+    if (!owner)
         return;
     const char *slash = strchr(key, '/');
     SCOPED_FREE char *namespace_name = xstrndup(key, (size_t)(slash - key));
-    cache->owner->config.on_child(cache->owner->config.ctx, namespace_name, sandbox);
+    const struct cluster_kube_config *config = &cache->owner->config;
+    config->on_child(config->ctx, child_kinds[cache->child].owner_kind, namespace_name, owner);
 }
 
 /* Tells the Sandboxes of both the old and the new owner reference (G10). What came with a write's
@@ -174,7 +187,7 @@ static void on_event(void *ctx, const cJSON *object, bool is_delete)
     struct cache *cache = ctx;
     SCOPED_FREE char *key = name_key(meta_namespace(object), meta_name(object));
     struct entry *e = entry_new(cache->child, object), *old = NULL;
-    SCOPED_FREE char *sandbox = e->sandbox ? xstrdup(e->sandbox) : NULL;
+    SCOPED_FREE char *owner = e->owner ? xstrdup(e->owner) : NULL;
     pthread_mutex_lock(&cache->lock);
     const struct entry *is = omap_get(cache->by_name, key);
     bool is_stale = is && is->rev > e->rev;
@@ -183,16 +196,16 @@ static void on_event(void *ctx, const cJSON *object, bool is_delete)
     pthread_mutex_unlock(&cache->lock);
     if (is_stale || is_delete)
         entry_free(e);
-    if (old && !str_equal(old->sandbox, sandbox))
-        tell(cache, key, old->sandbox);
-    tell(cache, key, sandbox);
+    if (old && !str_equal(old->owner, owner))
+        tell(cache, key, old->owner);
+    tell(cache, key, owner);
     entry_free(old);
 }
 
 static bool drop_each(void *ctx, const char *key, void *value)
 {
     const struct entry *e = value;
-    tell(ctx, key, e->sandbox);
+    tell(ctx, key, e->owner);
     entry_free(value);
     return true;
 }
@@ -217,9 +230,9 @@ static void on_replace(void *ctx, const cJSON *const *objects, size_t n,
     omap_free(old);
     for (size_t i = 0; i < n; i++) {
         SCOPED_FREE char *key = name_key(meta_namespace(objects[i]), meta_name(objects[i]));
-        tell(cache, key, owning_sandbox(objects[i]));
+        tell(cache, key, owner_name(cache->child, objects[i]));
     }
-    log_info("cluster cache loaded resource=%s objects=%zu", plurals[cache->child], n);
+    log_info("cluster cache loaded resource=%s objects=%zu", child_kinds[cache->child].plural, n);
 }
 
 /* ---- the table ---- */
@@ -241,9 +254,9 @@ static char *child_path(enum child child, const char *namespace_name, const char
                         const char *query)
 {
     struct buf path = {0};
-    buf_puts(&path, "/api/v1/namespaces/");
+    buf_printf(&path, "%s/namespaces/", child_kinds[child].api);
     fetch_escape(namespace_name, &path);
-    buf_printf(&path, "/%s", plurals[child]);
+    buf_printf(&path, "/%s", child_kinds[child].plural);
     if (name) {
         buf_putc(&path, '/');
         fetch_escape(name, &path);
@@ -467,13 +480,6 @@ static const struct reflector_ops cache_ops = {.on_replace = on_replace, .on_eve
 
 struct cluster *cluster_kube_new(const struct cluster_kube_config *config)
 {
-    static const struct {
-        const char *path, *selector;
-    } watched[CHILD_KINDS] = {
-        [CHILD_POD] = {"/api/v1/pods", LABEL_NAME_HASH},
-        [CHILD_SERVICE] = {"/api/v1/services", NULL},
-        [CHILD_PVC] = {"/api/v1/persistentvolumeclaims", LABEL_NAME_HASH},
-    };
     struct kube_cluster *k = xcalloc(1, sizeof *k);
     k->base.v = &kube_vtable;
     k->config = *config;
@@ -486,9 +492,12 @@ struct cluster *cluster_kube_new(const struct cluster_kube_config *config)
         cache->by_name = omap_new();
         cache->by_hash = omap_new();
     }
-    for (int i = 0; i < CHILD_KINDS; i++)
-        k->caches[i].reflector = reflector_start(config->kube, watched[i].path, watched[i].selector,
-                                                 NULL, &cache_ops, &k->caches[i]);
+    for (int i = 0; i < CHILD_KINDS; i++) {
+        const struct child_kind *kind = &child_kinds[i];
+        SCOPED_FREE char *path = xasprintf("%s/%s", kind->api, kind->plural);
+        k->caches[i].reflector =
+            reflector_start(config->kube, path, kind->selector, NULL, &cache_ops, &k->caches[i]);
+    }
     thread_start(&k->event_thread, "events", send_events, k);
     return &k->base;
 }

@@ -6,8 +6,9 @@
 
 struct cluster_kube_config {
     struct kube *kube; /* borrowed */
-    /* A child of a Sandbox called name in that namespace was added, changed or deleted. Runs on reflector threads. */
-    void (*on_child)(void *ctx, const char *namespace_name, const char *sandbox_name);
+    /* A child was added, changed or deleted whose controller is an owner_kind (KIND_SANDBOX, KIND_TEMPLATE) of ours called
+     * owner_name in that namespace. Runs on reflector threads. */
+    void (*on_child)(void *ctx, const char *owner_kind, const char *namespace_name, const char *owner_name);
     void *ctx;
 };
 /* Starts the reflectors. free stops them. */

@@ -20,7 +20,6 @@
 #define ANNOTATION_SAFE_TO_EVICT "cluster-autoscaler.kubernetes.io/safe-to-evict"
 #define GROUP_AGENTS "agents.x-k8s.io"
 #define GROUP_EXTENSIONS "extensions.agents.x-k8s.io"
-#define SANDBOX_API_VERSION "agents.x-k8s.io/v1beta1"
 #define KIND_SANDBOX "Sandbox"
 #define KIND_CLAIM "SandboxClaim"
 #define KIND_POOL "SandboxWarmPool"

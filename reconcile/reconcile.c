@@ -1,38 +1,79 @@
+/* One row a controller says what it is: its kind, how many work, how its state is made and its
+ * pass. Who else has to look when an object changes is a second table. The rest of this file knows
+ * neither. */
 #include "reconcile/reconcile.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 
+#include "apiserver/base/json.h"
 #include "apiserver/base/log.h"
+#include "apiserver/base/map.h"
 #include "apiserver/base/mem.h"
-#include "apiserver/base/thread.h"
 #include "openapi/kinds.h"
+#include "reconcile/child.h"
 #include "reconcile/cluster_kube.h"
+#include "reconcile/feed.h"
+#include "reconcile/keys.h"
+#include "reconcile/peek.h"
 
-#define SANDBOX_WORKERS 20
-#define RESYNC_MS                                                                                  \
-    (10 * 3600 * INT64_C(1000)) /* every object again; controller-runtime's default                \
-                                 */
-#define REOPEN_MS 1000          /* before a lost watch is opened again */
-#define SYNC_POLL_MS 100
+/* ---- the controllers ---- */
+
+struct controller {
+    const char *name; /* of its queue, for the log and metrics */
+    const struct kind *kind;
+    size_t workers_at; /* int in struct reconcile_config */
+    int workers;       /* when that is 0 */
+    void *(*new)(const struct reconcile_config *config, const struct pass_env *env);
+    loop_work_fn pass; /* its ctx is what new returned */
+    void (*free)(void *state);
+};
+
+static void *new_sandbox(const struct reconcile_config *config, const struct pass_env *env)
+{
+    return sandbox_reconciler_new(&(struct sandbox_reconciler_config){
+        .env = *env,
+        .cluster_domain = config->cluster_domain,
+        .no_events = config->no_sandbox_events,
+    });
+}
+
+static void free_sandbox(void *state)
+{
+    sandbox_reconciler_free(state);
+}
+
+static const struct controller controllers[] = {
+    {"sandbox", &kind_sandbox, offsetof(struct reconcile_config, sandbox_workers), 20, new_sandbox,
+     sandbox_pass, free_sandbox},
+};
+
+/* ---- state ---- */
+
+struct running {
+    const struct controller *row;
+    void *state;
+    struct loop *loop;
+};
 
 struct reconcile {
     struct reconcile_config config;
     struct cluster *cluster;
-    struct sandbox_reconciler *sandboxes;
-    struct loop *sandbox_loop;
-    pthread_mutex_t lock; /* guards has_news and is_stopping */
-    pthread_cond_t woken;
-    bool has_news, is_stopping;
+    struct running running[ARRAY_LEN(controllers)];
+    struct map *owners; /* of the feed's thread: NAMESPACE/NAME of a Sandbox -> struct owner */
+    struct feed *feed;
     bool is_running; /* of whoever starts and stops */
-    pthread_t feeder;
+};
+
+struct owner { /* of a Sandbox: the controller that its reference names */
+    size_t controller;
+    char *key; /* its object */
 };
 
 struct reconcile *reconcile_new(const struct reconcile_config *config)
 {
     struct reconcile *r = xcalloc(1, sizeof *r);
     r->config = *config;
-    pthread_mutex_init(&r->lock, NULL);
-    thread_cond_init(&r->woken);
     return r;
 }
 
@@ -41,142 +82,205 @@ void reconcile_free(struct reconcile *r)
     if (!r)
         return;
     reconcile_stop(r);
-    pthread_cond_destroy(&r->woken);
-    pthread_mutex_destroy(&r->lock);
     free(r);
 }
 
-/* ---- feeding the queue from the registry ---- */
+/* ---- who has to look when an object of ours changes ---- */
 
-static void wake(void *ctx)
+static void enqueue(struct reconcile *r, size_t controller, const char *key)
+{
+    loop_add(r->running[controller].loop, key);
+}
+
+/* The controller of that kind; ARRAY_LEN(controllers) when there is none. */
+static size_t controller_of(const cJSON *owner)
+{
+    size_t i = 0;
+    while (i < ARRAY_LEN(controllers) &&
+           !owner_is_kind(owner, controllers[i].kind->group, controllers[i].kind->kind))
+        i++;
+    return i;
+}
+
+static void owner_free(struct owner *o)
+{
+    if (!o)
+        return;
+    free(o->key);
+    free(o);
+}
+
+/* Who controls the Sandbox; NULL when no controller here does. */
+static struct owner *owner_of(const struct object *sandbox)
+{
+    SCOPED(json_free_p) cJSON *refs = object_peek(sandbox, "metadata", "ownerReferences");
+    const cJSON *ref = owner_reference_that_controls(refs);
+    size_t i = controller_of(ref);
+    if (i == ARRAY_LEN(controllers))
+        return NULL;
+    struct owner *o = xcalloc(1, sizeof *o);
+    o->controller = i;
+    o->key = pass_key(sandbox->namespace_name, json_str_or(ref, "name", ""));
+    return o;
+}
+
+static bool same_owner(const struct owner *a, const struct owner *b)
+{
+    return a && b && a->controller == b->controller && str_equal(a->key, b->key);
+}
+
+/* The owner that a Sandbox has and the one it had until now (G10): so a pool learns that a member
+ * left it. */
+static void tell_owners(struct reconcile *r, const struct object *sandbox, bool is_delete)
+{
+    SCOPED_FREE char *key = pass_key(sandbox->namespace_name, sandbox->name);
+    struct owner *now = owner_of(sandbox), *before;
+    if (now)
+        enqueue(r, now->controller, now->key);
+    bool is_kept = now && !is_delete;
+    before = is_kept ? map_put(r->owners, key, now) : map_del(r->owners, key);
+    if (before && !same_owner(before, now))
+        enqueue(r, before->controller, before->key);
+    owner_free(before);
+    if (!is_kept)
+        owner_free(now);
+}
+
+static const struct link {
+    const struct kind *kind;
+    void (*tell)(struct reconcile *r, const struct object *o, bool is_delete);
+} links[] = {
+    {&kind_sandbox, tell_owners},
+};
+
+static void on_object(void *ctx, const struct object *o, bool is_delete)
 {
     struct reconcile *r = ctx;
-    pthread_mutex_lock(&r->lock);
-    r->has_news = true;
-    pthread_cond_signal(&r->woken);
-    pthread_mutex_unlock(&r->lock);
-}
-
-/* Until there is news, the time is over (-1 = none), or the end. False at the end. */
-static bool wait_news(struct reconcile *r, int64_t timeout_ms)
-{
-    int64_t until_ms = timeout_ms < 0 ? INT64_MAX : clock_monotonic_ms(&clock_system) + timeout_ms;
-    pthread_mutex_lock(&r->lock);
-    while (!r->has_news && !r->is_stopping && clock_monotonic_ms(&clock_system) < until_ms)
-        thread_cond_wait_until(&r->woken, &r->lock, until_ms);
-    r->has_news = false;
-    bool goes_on = !r->is_stopping;
-    pthread_mutex_unlock(&r->lock);
-    return goes_on;
-}
-
-static void enqueue(struct reconcile *r, const struct object *o)
-{
-    SCOPED_FREE char *key = xasprintf("%s/%s", o->namespace_name, o->name);
-    loop_add(r->sandbox_loop, key);
-}
-
-/* 0 = nothing more now, -1 = the watch is over. */
-static int drain(struct reconcile *r, struct watch *w)
-{
-    for (;;) {
-        SCOPED(watch_event_fini) struct watch_event e = {0};
-        int rc = watch_next(w, &e);
-        if (rc <= 0)
-            return rc;
-        if (e.type == WATCH_ERROR)
-            return -1;
-        if (e.object)
-            enqueue(r, e.object);
+    SCOPED_FREE char *key = pass_key(o->namespace_name, o->name);
+    for (size_t i = 0; i < ARRAY_LEN(controllers); i++) {
+        if (controllers[i].kind == o->kind)
+            enqueue(r, i, key);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(links); i++) {
+        if (links[i].kind == o->kind)
+            links[i].tell(r, o, is_delete);
     }
 }
 
-/* One watch from its opening to its end. */
-static void follow(struct reconcile *r)
+static bool drop_owner(void *ctx, const char *key, void *value)
 {
-    struct watch *w;
-    SCOPED(err_fini) struct err err = {0};
-    struct watch_request request = {
-        .kind = &kind_sandbox,
-        .send_initial = true,
-        .version = {.match = READ_ANY},
-        .timeout_ms = RESYNC_MS,
-        .deadline_ms = clock_monotonic_ms(r->config.clock) + REOPEN_MS,
-    };
-    if (registry_watch(r->config.registry, &request, wake, r, &w, &err) < 0) {
-        log_debug("sandboxes cannot be watched yet: %s", err_text(&err));
-        wait_news(r, REOPEN_MS);
+    (void)ctx;
+    (void)key;
+    owner_free(value);
+    return true;
+}
+
+static bool tell_owner(void *ctx, const char *key, void *value)
+{
+    (void)key;
+    const struct owner *owner = value;
+    enqueue(ctx, owner->controller, owner->key);
+    return true;
+}
+
+/* A Sandbox may have gone unseen: whoever had one looks again. */
+static void on_gap(void *ctx, const struct kind *kind)
+{
+    struct reconcile *r = ctx;
+    if (kind != &kind_sandbox)
         return;
-    }
-    while (drain(r, w) == 0 && wait_news(r, -1))
-        ;
-    watch_close(w);
+    map_each(r->owners, tell_owner, r);
+    map_each(r->owners, drop_owner, NULL);
+    map_free(r->owners);
+    r->owners = map_new();
 }
 
-static bool is_ending(struct reconcile *r)
+/* ---- children in the cluster ---- */
+
+static void on_child(void *ctx, const char *owner_kind, const char *namespace_name,
+                     const char *owner_name)
 {
-    pthread_mutex_lock(&r->lock);
-    bool ending = r->is_stopping;
-    pthread_mutex_unlock(&r->lock);
-    return ending;
+    struct reconcile *r = ctx;
+    SCOPED_FREE char *key = pass_key(namespace_name, owner_name);
+    for (size_t i = 0; i < ARRAY_LEN(controllers); i++) {
+        if (str_equal(controllers[i].kind->kind, owner_kind))
+            enqueue(r, i, key);
+    }
+}
+
+/* ---- life ---- */
+
+static bool is_ready(void *ctx)
+{
+    const struct reconcile *r = ctx;
+    return cluster_kube_is_synced(r->cluster);
 }
 
 /* Passes begin only when the cluster's caches are there: an empty cache would look like a cluster
  * without Pods. */
-static void *feed(void *arg)
-{
-    struct reconcile *r = arg;
-    while (!is_ending(r) && !cluster_kube_is_synced(r->cluster))
-        wait_news(r, SYNC_POLL_MS);
-    if (!is_ending(r))
-        loop_start(r->sandbox_loop);
-    while (!is_ending(r))
-        follow(r);
-    return NULL;
-}
-
-static void on_child(void *ctx, const char *namespace_name, const char *sandbox_name)
+static void on_begin(void *ctx)
 {
     struct reconcile *r = ctx;
-    SCOPED_FREE char *key = xasprintf("%s/%s", namespace_name, sandbox_name);
-    loop_add(r->sandbox_loop, key);
+    for (size_t i = 0; i < ARRAY_LEN(controllers); i++)
+        loop_start(r->running[i].loop);
 }
 
-static int work_sandbox(void *ctx, const char *key, struct loop_result *ret)
+static int work(void *ctx, const char *key, struct loop_result *ret)
 {
-    const struct reconcile *r = ctx;
-    return sandbox_pass(r->sandboxes, key, ret);
+    const struct running *x = ctx;
+    return x->row->pass(x->state, key, ret);
+}
+
+static int workers_of(const struct reconcile_config *config, const struct controller *row)
+{
+    int n;
+    memcpy(&n, (const char *)config + row->workers_at, sizeof n);
+    return n > 0 ? n : row->workers;
+}
+
+/* The cluster feeds the queues from its first moment; workers begin later, in on_begin. */
+static void make_loops(struct reconcile *r)
+{
+    for (size_t i = 0; i < ARRAY_LEN(controllers); i++) {
+        struct running *x = &r->running[i];
+        x->row = &controllers[i];
+        x->loop = loop_new(&(struct loop_config){
+            .name = x->row->name,
+            .workers = workers_of(&r->config, x->row),
+            .clock = r->config.clock,
+            .work = work,
+            .ctx = x,
+        });
+    }
 }
 
 void reconcile_start(struct reconcile *r)
 {
+    static const struct kind *const watched[] = {&kind_sandbox, NULL};
     const struct reconcile_config *c = &r->config;
     if (r->is_running)
         return;
     r->is_running = true;
-    r->is_stopping = false;
-    r->has_news = false;
-    /* The cluster feeds the queue from its first moment; workers begin later, in feed(). */
-    r->sandbox_loop = loop_new(&(struct loop_config){
-        .name = "sandbox",
-        .workers = c->sandbox_workers ? c->sandbox_workers : SANDBOX_WORKERS,
-        .clock = c->clock,
-        .work = work_sandbox,
-        .ctx = r,
-    });
+    make_loops(r);
+    r->owners = map_new();
     r->cluster = cluster_kube_new(
         &(struct cluster_kube_config){.kube = c->kube, .on_child = on_child, .ctx = r});
-    r->sandboxes = sandbox_reconciler_new(&(struct sandbox_reconciler_config){
-        .env = {.registry = c->registry,
-                .cluster = r->cluster,
-                .clock = c->clock,
-                .randomness = c->randomness,
-                .fence = c->fence,
-                .ctx = c->ctx},
-        .cluster_domain = c->cluster_domain,
-        .no_events = c->no_sandbox_events,
-    });
-    thread_start(&r->feeder, "reconcile-feed", feed, r);
+    struct pass_env env = {.registry = c->registry,
+                           .cluster = r->cluster,
+                           .clock = c->clock,
+                           .randomness = c->randomness,
+                           .fence = c->fence,
+                           .ctx = c->ctx};
+    for (size_t i = 0; i < ARRAY_LEN(controllers); i++)
+        r->running[i].state = controllers[i].new(c, &env);
+    r->feed = feed_start(&(struct feed_config){.registry = c->registry,
+                                               .clock = c->clock,
+                                               .kinds = watched,
+                                               .is_ready = is_ready,
+                                               .on_begin = on_begin,
+                                               .on_object = on_object,
+                                               .on_gap = on_gap,
+                                               .ctx = r});
     log_info("reconciler started");
 }
 
@@ -184,15 +288,16 @@ void reconcile_stop(struct reconcile *r)
 {
     if (!r->is_running)
         return;
-    pthread_mutex_lock(&r->lock);
-    r->is_stopping = true;
-    pthread_cond_signal(&r->woken);
-    pthread_mutex_unlock(&r->lock);
-    pthread_join(r->feeder, NULL);
-    loop_stop(r->sandbox_loop);
+    feed_stop(r->feed);
+    for (size_t i = 0; i < ARRAY_LEN(controllers); i++)
+        loop_stop(r->running[i].loop);
     r->cluster->v->free(r->cluster);
-    sandbox_reconciler_free(r->sandboxes);
-    loop_free(r->sandbox_loop);
+    for (size_t i = 0; i < ARRAY_LEN(controllers); i++) {
+        controllers[i].free(r->running[i].state);
+        loop_free(r->running[i].loop);
+    }
+    map_each(r->owners, drop_owner, NULL);
+    map_free(r->owners);
     r->is_running = false;
     log_info("reconciler stopped");
 }

@@ -1,5 +1,5 @@
 /* The reconciler: brings the cluster to what the objects say, while this process leads. Owns the queues, their workers, the
- * caches of the cluster and the watch on the registry. */
+ * caches of the cluster and the watches on the registry. */
 #pragma once
 
 #include "apiserver/kube/kube.h"
