@@ -1,5 +1,5 @@
 /* The order of admission. Each step is a function on the tree; what a step may find is said where
- * it is defined. Source of the order: kubernetes-api.md 15, 17, 19, 22. */
+ * it is defined. Source of the order: docs/kubernetes-api.md 15, 17, 19, 22. */
 #include "admission/admit.h"
 
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* Is the tree, as text, an object of that kind? Metadata must have Go's types, since clients know
  * it as a Go struct and the texts of its decoder; the rest is held against the table: what the
  * table does not know is removed, and refused or warned of as the client asked. Source:
- * kubernetes-api.md 15, 22. */
+ * docs/kubernetes-api.md 15, 22. */
 #include "admission/gotime.h"
 #include "admission/steps.h"
 #include "apiserver/base/json.h"

@@ -1,6 +1,6 @@
 /* Does the object belong where it was sent: name and namespace of the URL, a namespace that takes
  * new objects, and, for an update, the very object and version that the client saw. Source:
- * kubernetes-api.md 14.1, 17, 30.1. */
+ * docs/kubernetes-api.md 14.1, 17, 30.1. */
 #include <stdlib.h>
 
 #include "admission/steps.h"

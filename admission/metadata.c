@@ -1,6 +1,6 @@
 /* What is not the client's to set: system fields, the status where it has an endpoint of its own,
  * generation; and what is tidied silently: names drawn, owners named twice. Source:
- * kubernetes-api.md 14, 15, 17, 19. */
+ * docs/kubernetes-api.md 14, 15, 17, 19. */
 #include "admission/steps.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"

@@ -1,6 +1,6 @@
 /* What a name may be. The texts are those of apimachinery's validation, odd blanks included; see
- * kubernetes-api.md 14.3 and 14.5. No regular expressions: the languages are small, and the names
- * hostile. */
+ * docs/kubernetes-api.md 14.3 and 14.5. No regular expressions: the languages are small, and the
+ * names hostile. */
 #include "admission/names.h"
 
 #include "admission/admit.h"

@@ -1,4 +1,4 @@
-/* The rules of a Sandbox. Source: resources.md 4.2, after-the-snapshot.md 1.2. */
+/* The rules of a Sandbox. Source: docs/resources.md 4. */
 #include "admission/strategy.h"
 #include "apiserver/base/json.h"
 #include "openapi/kinds.h"

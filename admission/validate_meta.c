@@ -1,6 +1,6 @@
 /* Validation of metadata. On an update kube-apiserver asks several of its layers, and each reports;
  * clients see a cause as often as it was found, so we repeat it as often. Source:
- * kubernetes-api.md 13.6, 14.3 to 14.6. */
+ * docs/kubernetes-api.md 13.6, 14.3 to 14.6. */
 #include "admission/names.h"
 #include "admission/steps.h"
 #include "apiserver/base/json.h"

@@ -1,4 +1,4 @@
-/* Cells of Table rows; see columns.h. Source: kubernetes-api.md 26.1. */
+/* Cells of Table rows; see columns.h. Source: docs/kubernetes-api.md 26.1. */
 #include "openapi/columns.h"
 
 #include <string.h>

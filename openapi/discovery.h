@@ -1,5 +1,5 @@
 /* Discovery documents, printed from the tables: unaggregated and aggregated. Pure; any thread.
- * Source of forms and orders: kubernetes-api.md 8. */
+ * Source of forms and orders: docs/kubernetes-api.md 8. */
 #pragma once
 
 #include <stdbool.h>

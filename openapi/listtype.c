@@ -1,4 +1,4 @@
-/* Lists with keys; see listtype.h. Source: kubernetes-api.md 13.6, and kube-apiserver asked (a
+/* Lists with keys; see listtype.h. Source: docs/kubernetes-api.md 13.6, and kube-apiserver asked (a
  * value met three times is reported once; items without keys are equal). */
 #include "openapi/listtype.h"
 

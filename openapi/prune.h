@@ -12,5 +12,6 @@
  * ObjectMeta's field names. */
 void prune_unknown(cJSON *tree, const struct shape *shape, struct pairs *unknown);
 /* null members: a field with a default takes it, another one is removed; null in lists is left for
- * validation; a null label or annotation value becomes "". Source: kubernetes-api.md 14.1, 15. */
+ * validation; a null label or annotation value becomes "". Source: docs/kubernetes-api.md 14.1, 15.
+ */
 void prune_nulls(cJSON *tree, const struct shape *shape);

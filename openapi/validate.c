@@ -1,5 +1,5 @@
 /* Validation of a tree against its table; see validate.h. Each rule's words and quirks are those of
- * kube-apiserver v1.37 for CustomResourceDefinitions. Source: kubernetes-api.md 13.6, and the
+ * kube-apiserver v1.37 for CustomResourceDefinitions. Source: docs/kubernetes-api.md 13.6, and the
  * server asked about what is not written there.
  *
  * The first walk looks for anything wrong. Only if there was something, and there is a stored

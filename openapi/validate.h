@@ -1,6 +1,6 @@
 /* Checks a tree against its table and reports every failure with its field path, in the words of
- * kube-apiserver's CRD validation (kubernetes-api.md 13.6). Pure; any thread. Rules written in CEL
- * are admission's. */
+ * kube-apiserver's CRD validation (docs/kubernetes-api.md 13.6). Pure; any thread. Rules written in
+ * CEL are admission's. */
 #pragma once
 
 #include <cjson/cJSON.h>

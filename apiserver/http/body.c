@@ -6,7 +6,8 @@
 #include "apiserver/base/yaml.h"
 
 #define FINDINGS_MAX 100
-#define EXCERPT 30 /* bytes of the body that an error repeats. Source: kubernetes-api.md 15 */
+#define EXCERPT 30 /* bytes of the body that an error repeats. Source: docs/kubernetes-api.md 15   \
+                    */
 
 const char *body_go_type(const cJSON *node)
 {

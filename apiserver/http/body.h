@@ -1,5 +1,5 @@
 /* Request bodies as trees, with kube-apiserver's texts for what does not decode. Source:
- * kubernetes-api.md 15, 18.1, 22.2, 27. Any thread. */
+ * docs/kubernetes-api.md 15, 18.1, 22.2, 27. Any thread. */
 #pragma once
 
 #include <cjson/cJSON.h>

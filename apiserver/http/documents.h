@@ -1,5 +1,5 @@
 /* The documents that never change while the server runs, printed once: discovery, OpenAPI, version;
- * and their serving with ETag and 304. Source: kubernetes-api.md 8, 9, 10. Any thread. */
+ * and their serving with ETag and 304. Source: docs/kubernetes-api.md 8, 9, 10. Any thread. */
 #pragma once
 
 #include "apiserver/base/err.h"

@@ -13,7 +13,7 @@
 #include "apiserver/http/status.h"
 
 #define AUDIT_ID_MAX 64                   /* bytes of an id that came with the request */
-#define WRITE_TIMEOUT_MS ((int64_t)34000) /* of one write. Source: kubernetes-api.md 11 */
+#define WRITE_TIMEOUT_MS ((int64_t)34000) /* of one write. Source: docs/kubernetes-api.md 11 */
 
 /* ---- received ---- */
 

@@ -1,6 +1,6 @@
 /* The stops on the way of a request, in order: when it came, its id, its URL, its deadline, who
  * sends it, whether there is room for it, whether it is allowed, and the verb. Source:
- * kubernetes-api.md 11. Worker threads. */
+ * docs/kubernetes-api.md 11. Worker threads. */
 #pragma once
 
 #include "apiserver/http/handler.h"

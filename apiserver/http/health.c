@@ -1,5 +1,6 @@
 /* /livez, /readyz and /healthz. Each health root runs the checks it knows, in order;
- * readyz has a check of its own that fails once the server drains. Source: kubernetes-api.md 10. */
+ * readyz has a check of its own that fails once the server drains. Source:
+ * docs/kubernetes-api.md 10. */
 #include "apiserver/base/json.h"
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"

@@ -1,5 +1,5 @@
 /* What the HTTP layer counts about itself, under the names that monitoring of kube-apiservers
- * expects, and GET /metrics. Source: kubernetes-api.md 10. */
+ * expects, and GET /metrics. Source: docs/kubernetes-api.md 10. */
 #include <stdio.h>
 
 #include "apiserver/base/mem.h"

@@ -1,5 +1,5 @@
 /* What a client accepts: media type, transformation (Table, PartialObjectMetadata), layout. Decided
- * before anything is read or written. Source: kubernetes-api.md 12.1. Pure; any thread. */
+ * before anything is read or written. Source: docs/kubernetes-api.md 12.1. Pure; any thread. */
 #pragma once
 
 #include <stdbool.h>

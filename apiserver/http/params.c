@@ -11,7 +11,7 @@
 #include "apiserver/http/negotiate.h"
 #include "apiserver/http/route.h"
 
-#define FIELD_MANAGER_MAX 128 /* bytes. Source: kubernetes-api.md 22.1 */
+#define FIELD_MANAGER_MAX 128 /* bytes. Source: docs/kubernetes-api.md 22.1 */
 
 /* ---- 422 ---- */
 
@@ -321,7 +321,7 @@ static void check_validation(const char *text, enum field_validation *ret, struc
 }
 
 /* The query's fieldManager, else the User-Agent up to its first '/'. Source:
- * kubernetes-api.md 29.2. */
+ * docs/kubernetes-api.md 29.2. */
 static const char *manager_of(struct request *req)
 {
     const char *given = pairs_get(&req->params, "fieldManager");

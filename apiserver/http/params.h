@@ -1,5 +1,5 @@
 /* Query parameters as options of a verb, converted and validated with kube-apiserver's texts.
- * Source: kubernetes-api.md 16, 18.1, 21, 22.1, 23, 24.2. Pure; any thread. */
+ * Source: docs/kubernetes-api.md 16, 18.1, 21, 22.1, 23, 24.2. Pure; any thread. */
 #pragma once
 
 #include "apiserver/http/request.h"

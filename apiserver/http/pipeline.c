@@ -15,7 +15,7 @@
 #define DEFAULT_BODY ((size_t)3 << 20)
 #define GZIP_FROM                                                                                  \
     ((size_t)128                                                                                   \
-     << 10) /* bytes; shorter answers are sent as they are. Source: kubernetes-api.md 12.3 */
+     << 10) /* bytes; shorter answers are sent as they are. Source: docs/kubernetes-api.md 12.3 */
 
 struct pipeline *pipeline_new(const struct pipeline_config *config)
 {

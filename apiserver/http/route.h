@@ -1,6 +1,6 @@
 /* Path and query to request attributes: what is asked for, of what, in which namespace. The same
  * attributes go to authorization, to metrics and to the choice of the verb. Source:
- * kubernetes-api.md 4. Pure; any thread. */
+ * docs/kubernetes-api.md 4. Pure; any thread. */
 #pragma once
 
 #include "apiserver/base/err.h"

@@ -1,5 +1,5 @@
 /* Error values as Kubernetes Status objects and HTTP answers; warnings as headers. Source:
- * kubernetes-api.md 13, 22.3, 11. Any thread. */
+ * docs/kubernetes-api.md 13, 22.3, 11. Any thread. */
 #pragma once
 
 #include <cjson/cJSON.h>

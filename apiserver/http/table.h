@@ -1,6 +1,6 @@
 /* Objects in other forms: rows of a Table and PartialObjectMetadata. Text is appended piece by
  * piece, so that a list of any length never is a tree as a whole. Source:
- * kubernetes-api.md 24.8, 26. Any thread. */
+ * docs/kubernetes-api.md 24.8, 26. Any thread. */
 #pragma once
 
 #include <cjson/cJSON.h>

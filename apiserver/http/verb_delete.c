@@ -1,4 +1,4 @@
-/* DELETE of one object and of a collection. Source: kubernetes-api.md 18. */
+/* DELETE of one object and of a collection. Source: docs/kubernetes-api.md 18. */
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/http/handler.h"

@@ -1,5 +1,5 @@
 /* GET of one object, by itself or by its status endpoint, which answers with the whole object.
- * Source: kubernetes-api.md 16. */
+ * Source: docs/kubernetes-api.md 16. */
 #include "apiserver/base/mem.h"
 #include "apiserver/http/handler.h"
 #include "apiserver/http/params.h"

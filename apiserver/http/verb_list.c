@@ -1,4 +1,4 @@
-/* GET of a collection. Source: kubernetes-api.md 23. */
+/* GET of a collection. Source: docs/kubernetes-api.md 23. */
 #include "apiserver/base/mem.h"
 #include "apiserver/http/handler.h"
 #include "apiserver/http/params.h"

@@ -1,5 +1,5 @@
 /* PATCH by JSON patch and by merge patch, of an object or of its status. A further kind of patch
- * joins in negotiate_patch and patch_call_apply. Source: kubernetes-api.md 27. */
+ * joins in negotiate_patch and patch_call_apply. Source: docs/kubernetes-api.md 27. */
 #include "apiserver/http/verb_patch.h"
 
 #include "apiserver/base/json.h"

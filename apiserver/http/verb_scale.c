@@ -1,5 +1,5 @@
 /* The scale endpoint: an autoscaling/v1 Scale made of the parent's paths; of what is written to it
- * only spec.replicas goes to the parent. Source: kubernetes-api.md 20. */
+ * only spec.replicas goes to the parent. Source: docs/kubernetes-api.md 20. */
 #include <inttypes.h>
 
 #include "apiserver/base/json.h"

@@ -1,4 +1,4 @@
-/* PUT of an object or of its status. Source: kubernetes-api.md 17, 19. */
+/* PUT of an object or of its status. Source: docs/kubernetes-api.md 17, 19. */
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/http/body.h"

@@ -1,6 +1,6 @@
 /* Watch: a stream of lines over the registry's events. Errors before the stream starts are HTTP
  * errors, but for a version that is too old or too new: those are events, as kube-apiserver has
- * them. Source: kubernetes-api.md 24. */
+ * them. Source: docs/kubernetes-api.md 24. */
 #include <inttypes.h>
 
 #include "apiserver/base/json.h"

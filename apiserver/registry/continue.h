@@ -1,6 +1,6 @@
 /* Continue tokens of lists: base64url of {"v":"meta.k8s.io/v1","rv":N,"start":"NAMESPACE/NAME\0"};
- * opaque to clients, the same on every replica. Source of form and texts: kubernetes-api.md 23.3.
- * Pure; any thread. */
+ * opaque to clients, the same on every replica. Source of form and texts:
+ * docs/kubernetes-api.md 23.3. Pure; any thread. */
 #pragma once
 
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* DELETE. An object without finalizers goes at once; with finalizers, the client's or those of the
  * garbage collector that the propagation policy asks for, it becomes terminating and goes when the
- * last one is removed (update.c). Source: kubernetes-api.md 18. */
+ * last one is removed (update.c). Source: docs/kubernetes-api.md 18. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* JSON Patch (RFC 6902) and merge patch (RFC 7386) over trees, with the leniencies that
- * kube-apiserver's clients know. Pure; any thread. Source: kubernetes-api.md 27.1, 27.2. */
+ * kube-apiserver's clients know. Pure; any thread. Source: docs/kubernetes-api.md 27.1, 27.2. */
 #pragma once
 
 #include <cjson/cJSON.h>

@@ -1,4 +1,4 @@
-/* The errors of the registry, in kube-apiserver's words. Source: kubernetes-api.md 13.2, 14.4,
+/* The errors of the registry, in kube-apiserver's words. Source: docs/kubernetes-api.md 13.2, 14.4,
  * 17, 23.2. */
 #include <inttypes.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* Selectors. The label grammar and its error texts are those of kube-apiserver's parser
- * (kubernetes-api.md 25.1); the lexer cuts the text into tokens, a small recursive descent makes
- * requirements of them. Field selectors know two fields. */
+ * (docs/kubernetes-api.md 25.1); the lexer cuts the text into tokens, a small recursive descent
+ * makes requirements of them. Field selectors know two fields. */
 #include "apiserver/registry/select.h"
 
 #include "admission/admit.h"

@@ -34,7 +34,7 @@ static void set_old(struct updater *u, struct object *take_old, bool is_cached)
     u->is_old_cached = is_cached;
 }
 
-/* An object on its way out goes when its last finalizer does. Source: kubernetes-api.md 17. */
+/* An object on its way out goes when its last finalizer does. Source: docs/kubernetes-api.md 17. */
 static bool is_last_step(const struct object *old, const cJSON *tree)
 {
     return old->is_terminating && json_len(json_at(tree, "metadata.finalizers")) == 0 &&

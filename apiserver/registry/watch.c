@@ -119,7 +119,7 @@ static bool watch_wants(const struct watch *w, const struct object *o)
            selector_matches(w->selector, o);
 }
 
-/* What the change is to this watch; false = nothing. Source: kubernetes-api.md 24.6. */
+/* What the change is to this watch; false = nothing. Source: docs/kubernetes-api.md 24.6. */
 static bool watch_judge(const struct watch *w, const struct change *c, enum watch_type *ret)
 {
     if (c->rev <= w->min_rev)

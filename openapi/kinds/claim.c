@@ -1,4 +1,5 @@
-/* SandboxClaim: a request for one sandbox, from a warm pool if it can be. Source: resources.md 6.
+/* SandboxClaim: a request for one sandbox, from a warm pool if it can be. Source:
+ * docs/resources.md 6.
  */
 #include "openapi/kinds.h"
 #include "openapi/kinds/meta.h"

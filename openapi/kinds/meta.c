@@ -1,5 +1,5 @@
 /* The building blocks that the four kinds share: condition, pod template, pod metadata, volume
- * claim template, and their fields apiVersion, kind, metadata. Source: resources.md 3. */
+ * claim template, and their fields apiVersion, kind, metadata. Source: docs/resources.md 3. */
 #include "openapi/kinds/meta.h"
 
 #include "openapi/kinds.h"

@@ -1,4 +1,4 @@
-/* Sandbox: one isolated, stateful pod. Source: resources.md 4; after-the-snapshot.md 1.2
+/* Sandbox: one isolated, stateful pod. Source: docs/resources.md 4
  * (podFailurePolicy, name rule). */
 #include "openapi/kinds.h"
 #include "openapi/kinds/meta.h"

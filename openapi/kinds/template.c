@@ -1,4 +1,4 @@
-/* SandboxTemplate: what sandboxes of a pool or a claim look like. Source: resources.md 5. */
+/* SandboxTemplate: what sandboxes of a pool or a claim look like. Source: docs/resources.md 5. */
 #include "openapi/kinds.h"
 #include "openapi/kinds/meta.h"
 #include "openapi/shape.h"

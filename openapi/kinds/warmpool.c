@@ -1,4 +1,4 @@
-/* SandboxWarmPool: a number of sandboxes kept ready for claims. Source: resources.md 7. */
+/* SandboxWarmPool: a number of sandboxes kept ready for claims. Source: docs/resources.md 7. */
 #include "openapi/kinds.h"
 #include "openapi/kinds/meta.h"
 #include "openapi/shape.h"

@@ -1,4 +1,4 @@
-/* Texts of refusals: kubernetes-api.md 25 and the recorded answers of kube-apiserver. */
+/* Texts of refusals: docs/kubernetes-api.md 25 and the recorded answers of kube-apiserver. */
 #include "apiserver/registry/select.h"
 
 #include "apiserver/base/json.h"

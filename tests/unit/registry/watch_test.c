@@ -1,4 +1,4 @@
-/* Watches: start, filter, bookmarks, ends. Source: kubernetes-api.md 24. */
+/* Watches: start, filter, bookmarks, ends. Source: docs/kubernetes-api.md 24. */
 #include <stdio.h>
 
 #include "tests/lib/world.h"

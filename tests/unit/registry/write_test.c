@@ -1,4 +1,4 @@
-/* Create, update and delete: the rules of kubernetes-api.md 15, 17 to 19, 21. */
+/* Create, update and delete: the rules of docs/kubernetes-api.md 15, 17 to 19, 21. */
 #include "tests/lib/world.h"
 
 static struct world w;
