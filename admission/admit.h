@@ -1,6 +1,7 @@
-/* May this object become that one? The ordered steps between decoding and storing: system fields, prune, default, mutate,
- * validate metadata and table, rules, transitions, warnings. Knows kinds only by their tables and by per-kind strategies for what
- * a table cannot say. Pure but for the look-ups given in admit_env; any thread. */
+/* May this object become that one? The ordered steps between decoding and storing: system fields,
+ * prune, default, mutate, validate metadata and table, rules, transitions, warnings. Knows kinds
+ * only by their tables and by per-kind strategies for what a table cannot say. Pure but for the
+ * look-ups given in admit_env; any thread. */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -18,7 +19,8 @@ enum namespace_state { NAMESPACE_ACTIVE, NAMESPACE_TERMINATING, NAMESPACE_ABSENT
 struct admit_env {
     const struct clock *clock;
     const struct randomness *randomness;
-    /* Errors (ERR_UNAVAILABLE ...) mean that it is not known; then the create fails. NULL = every namespace is active. */
+    /* Errors (ERR_UNAVAILABLE ...) mean that it is not known; then the create fails. NULL = every
+     * namespace is active. */
     int (*namespace_state)(void *ctx, const char *name, enum namespace_state *ret, struct err *err);
     void *ctx;
 };
@@ -28,28 +30,33 @@ enum field_validation { FIELD_VALIDATION_WARN, FIELD_VALIDATION_STRICT, FIELD_VA
 struct admit_request {
     const struct kind *kind;
     enum admit_operation operation;
-    bool is_status;             /* the /status endpoint */
-    bool is_patch;              /* texts of strict failures differ (kubernetes-api.md 22.2) */
-    bool is_system;             /* written by our own reconciler: the main endpoint takes status too */
+    bool is_status; /* the /status endpoint */
+    bool is_patch;  /* texts of strict failures differ (docs/kubernetes-api.md 22.2) */
+    bool is_system; /* written by our own reconciler: the main endpoint takes status too */
     const char *namespace_name; /* from the URL */
     const char *name;           /* from the URL; NULL on create */
     const cJSON *old;           /* with resourceVersion; NULL on create */
     enum field_validation field_validation;
-    /* Decoder findings (repeated fields), already as texts: duplicate field "spec.a"; may be NULL. */
+    /* Decoder findings (repeated fields), already as texts: duplicate field "spec.a"; may be NULL.
+     */
     const struct pairs *decode_findings;
 };
 
-/* Turns the tree that a client sent (or a patch produced) into the tree to store: object is changed in place; its
- * metadata.resourceVersion is left as the client sent it (the registry compares and removes it). Warnings are added as names.
- * On create uid, creationTimestamp, generation 1 and a name from generateName are set. On update name, namespace, uid, creation
- * and deletion times and generation are forced to the stored ones, generation + 1 when spec changed.
- * Errors: as kubernetes-api.md 13-22 says; nothing of object may be used after a failure except freeing it. */
-int admit(const struct admit_env *env, const struct admit_request *req, cJSON *object, struct pairs *warnings,
-          struct err *err);
+/* Turns the tree that a client sent (or a patch produced) into the tree to store: object is changed
+ * in place; its metadata.resourceVersion is left as the client sent it (the registry compares and
+ * removes it). Warnings are added as names. On create uid, creationTimestamp, generation 1 and a
+ * name from generateName are set. On update name, namespace, uid, creation and deletion times and
+ * generation are forced to the stored ones, generation + 1 when spec changed. Errors: as
+ * docs/kubernetes-api.md 13-22 says; nothing of object may be used after a failure except freeing
+ * it. */
+int admit(const struct admit_env *env, const struct admit_request *req, cJSON *object,
+          struct pairs *warnings, struct err *err);
 
-/* Names, shared with others. Each returns NULL when right, else the text of the failure (static). */
+/* Names, shared with others. Each returns NULL when right, else the text of the failure (static).
+ */
 const char *name_check_subdomain(const char *s);
 const char *name_check_label(const char *s);
-/* Writes the failures of a label key (qualified name) / value as causes on field. Returns their number. */
+/* Writes the failures of a label key (qualified name) / value as causes on field. Returns their
+ * number. */
 size_t name_check_label_key(const char *s, const char *field, struct err *causes);
 size_t name_check_label_value(const char *s, const char *field, struct err *causes);

@@ -1,5 +1,6 @@
-/* Who is asking, and may they: front proxy, client certificates, bearer tokens; SubjectAccessReview. Fails closed. Knows no
- * transport: certificates come as DER, headers as pairs. Source: kubernetes-api.md 5 and 6. Any thread; blocks on reviews. */
+/* Who is asking, and may they: front proxy, client certificates, bearer tokens;
+ * SubjectAccessReview. Fails closed. Knows no transport: certificates come as DER, headers as
+ * pairs. Source: docs/kubernetes-api.md 5 and 6. Any thread; blocks on reviews. */
 #pragma once
 
 #include <stdbool.h>
@@ -26,14 +27,17 @@ struct cert_der {
 struct credentials {
     const struct cert_der *chain; /* peer's certificates, leaf first; as sent, not verified */
     size_t n_chain;
-    struct pairs *headers; /* identity headers and Authorization are removed once used, X-Remote-* always */
+    struct pairs
+        *headers; /* identity headers and Authorization are removed once used, X-Remote-* always */
 };
 
 struct auth;
 struct auth_config {
-    struct kube *kube;         /* borrowed; NULL = no reviews: bearer tokens are refused, only rules below authorize */
+    struct kube *kube; /* borrowed; NULL = no reviews: bearer tokens are refused, only rules below
+                          authorize */
     const struct clock *clock;
-    /* Static settings; NULL = read from (and follow) kube-system/extension-apiserver-authentication. */
+    /* Static settings; NULL = read from (and follow)
+     * kube-system/extension-apiserver-authentication. */
     const char *client_ca_file, *requestheader_ca_file;
     const char *const *requestheader_allowed_names; /* NULL-terminated */
     const char *const *username_headers;
@@ -47,9 +51,11 @@ void auth_start(struct auth *a); /* begins to follow the ConfigMap */
 void auth_free(struct auth *a);
 bool auth_is_ready(const struct auth *a); /* CAs are known */
 
-/* ERR_UNAUTHORIZED with the text Unauthorized; ERR_UNAVAILABLE only when a review could not be had, or a certificate came before the
- * authorities are known; ERR_FORBIDDEN for Impersonate-* headers. Without credentials ret is system:anonymous. */
-int auth_identify(struct auth *a, const struct credentials *creds, struct user *ret, struct err *err);
+/* ERR_UNAUTHORIZED with the text Unauthorized; ERR_UNAVAILABLE only when a review could not be had,
+ * or a certificate came before the authorities are known; ERR_FORBIDDEN for Impersonate-* headers.
+ * Without credentials ret is system:anonymous. */
+int auth_identify(struct auth *a, const struct credentials *creds, struct user *ret,
+                  struct err *err);
 
 struct access { /* borrowed strings, NULL or "" = absent */
     const char *verb;
@@ -58,5 +64,7 @@ struct access { /* borrowed strings, NULL or "" = absent */
     const char *namespace_name, *group, *version, *resource, *subresource, *name;
     const cJSON *field_selector, *label_selector; /* {"requirements":[...]}, may be NULL */
 };
-/* 0 = allowed. ERR_FORBIDDEN with kube-apiserver's text and details; ERR_INTERNAL when the review failed (never allowed then). */
-int auth_authorize(struct auth *a, const struct user *u, const struct access *access, struct err *err);
+/* 0 = allowed. ERR_FORBIDDEN with kube-apiserver's text and details; ERR_INTERNAL when the review
+ * failed (never allowed then). */
+int auth_authorize(struct auth *a, const struct user *u, const struct access *access,
+                   struct err *err);

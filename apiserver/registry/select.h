@@ -1,5 +1,5 @@
-/* Label and field selectors: parsed once, matched against objects. Texts of errors as kube-apiserver's
- * (kubernetes-api.md 25). Pure; any thread. */
+/* Label and field selectors: parsed once, matched against objects. Texts of errors as
+ * kube-apiserver's (docs/kubernetes-api.md 25). Pure; any thread. */
 #pragma once
 
 #include "apiserver/base/err.h"
@@ -7,12 +7,15 @@
 
 struct selector; /* labels and fields together */
 /* label_text and field_text may be NULL or "" (everything). Errors: ERR_BAD_REQUEST. */
-int selector_parse(const char *label_text, const char *field_text, struct selector **ret, struct err *err);
+int selector_parse(const char *label_text, const char *field_text, struct selector **ret,
+                   struct err *err);
 void selector_free(struct selector *s);
 bool selector_is_empty(const struct selector *s);
 bool selector_matches(const struct selector *s, const struct object *o);
-/* The name that a field selector metadata.name=X demands, or NULL (RBAC's resourceNames on watches rely on it). */
+/* The name that a field selector metadata.name=X demands, or NULL (RBAC's resourceNames on watches
+ * rely on it). */
 const char *selector_name(const struct selector *s);
-/* The selectors as requirements for a SubjectAccessReview: {"requirements":[...]}, owned by the caller; NULL when there are none. */
+/* The selectors as requirements for a SubjectAccessReview: {"requirements":[...]}, owned by the
+ * caller; NULL when there are none. */
 cJSON *selector_label_requirements(const struct selector *s);
 cJSON *selector_field_requirements(const struct selector *s);
