@@ -1,16 +1,19 @@
-/* One accepted connection: TLS on one side, a socket pair to the HTTP side on the other, and at
- * most one buffer of bytes under way in each direction. Belongs to one pump's thread. */
+/* One accepted connection: TLS on one side; on the other, for HTTP/1.1, a socket pair to
+ * libmicrohttpd, for HTTP/2 the session itself; and at most one buffer of bytes under way in each
+ * direction. Belongs to one pump's thread. */
 #pragma once
 
 #include <openssl/ssl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "apiserver/http/peer.h"
 
-struct pump;
 struct conn;
+struct h2;
+struct pump;
 
 /* A socket in the pump's epoll set, edge-triggered: the flags say what is known and are cleared at
  * EAGAIN. */
@@ -25,6 +28,11 @@ struct backlog {
     char *p;
     size_t n, off;
 };
+static inline void conn_backlog_fini(struct backlog *b)
+{
+    free(b->p);
+    *b = (struct backlog){0};
+}
 
 enum conn_state {
     CONN_HANDSHAKE,
@@ -43,7 +51,9 @@ struct conn {
     enum conn_state state;
     struct end tcp, pair;
     SSL *ssl;
-    struct peer *peer;         /* from CONN_OPEN on */
+    const struct conn_protocol *protocol; /* from CONN_OPEN on */
+    struct peer *peer;
+    struct h2 *h2;             /* HTTP/2 */
     struct backlog in, out;    /* towards the HTTP side, towards the client */
     bool is_in_over;           /* the client sends no more */
     bool is_pair_shut;         /* and the HTTP side was told, or does not listen */
@@ -55,13 +65,17 @@ struct conn {
     char addr[64];
 };
 
-/* What a connection does once its handshake is done, by ALPN name. HTTP/2 joins here as a second
- * row. */
+/* What a connection does once its handshake is done, by ALPN name. */
 struct conn_protocol {
     const char *name;
     bool (*start)(struct conn *c); /* false = give up */
+    void (*run)(struct conn *c);
+    bool (*tick)(struct conn *c, int64_t now_ms);
+    void (*end_if_idle)(struct conn *c);
 };
-extern const char *const conn_protocol_names[]; /* as tls_new wants them */
+extern const struct conn_protocol conn_http1, conn_http2;
+/* As tls_new wants them, HTTP/2 first; without it from the second on. */
+extern const char *const conn_protocol_names[];
 
 /* Takes the accepted socket. NULL when there is no memory or descriptor for it; the socket is
  * closed then. */
@@ -72,3 +86,16 @@ bool conn_tick(struct conn *c, int64_t now_ms); /* deadlines; false = needs no m
 void conn_end_if_idle(struct conn *c);          /* the server stops */
 void conn_kill(struct conn *c);                 /* at once */
 void conn_free(struct conn *c);                 /* of a dead one */
+
+/* For the protocols. */
+enum conn_io { IO_DONE, IO_WAIT, IO_END, IO_BROKEN };
+/* From the client, at most a scratch buffer; IO_DONE: *ret_n bytes are in the pump's scratch. */
+enum conn_io conn_receive(struct conn *c, size_t *ret_n);
+/* Sends what it can; the rest becomes the backlog. False when the connection is broken (and dead).
+ */
+bool conn_send(struct conn *c, const char *p, size_t n);
+bool conn_flush(struct conn *c); /* the backlog; whether some of it went */
+void conn_set_deadline(struct conn *c, int64_t in_ms);
+void conn_linger(
+    struct conn *c);  /* all is sent: says so, and waits for the client to have noticed */
+#define CONN_TURNS 16 /* buffers moved before others have their turn */

@@ -243,9 +243,9 @@ static bool needs_ticks(const struct pump *p)
 }
 
 /* ms to sleep; -1 = until something happens. */
-static int sleep_ms(const struct pump *p, int64_t next_tick_ms)
+static int sleep_ms(struct pump *p, int64_t next_tick_ms)
 {
-    if (p->again)
+    if (p->again || !mailbox_is_empty(&p->box))
         return 0;
     if (!needs_ticks(p))
         return -1;
@@ -270,6 +270,7 @@ static void *run_pump(void *arg)
         int n = epoll_wait(p->epoll_fd, events, EVENTS, sleep_ms(p, next_tick_ms));
         for (int i = 0; i < n; i++)
             handle_event(p, &events[i]);
+        mailbox_open(&p->box);
         run_again(p);
         int64_t now = pump_now_ms();
         if (now >= next_tick_ms) {
@@ -285,18 +286,30 @@ static void *run_pump(void *arg)
 
 /* ---- start and stop ---- */
 
-static void close_fds(struct pump *p)
+/* Called by whoever posts, too. */
+static void wake(void *pump)
 {
+    struct pump *p = pump;
+    uint64_t one = 1;
+    if (write(p->wake_fd, &one, sizeof one) < 0)
+        return; /* the counter is at its top: the thread wakes anyway */
+}
+
+static void pump_destroy(struct pump *p)
+{
+    mailbox_fini(&p->box);
     if (p->epoll_fd >= 0)
         close(p->epoll_fd);
     if (p->wake_fd >= 0)
         close(p->wake_fd);
+    free(p);
 }
 
 int pump_start(struct pump_shared *shared, struct pump **ret, struct err *err)
 {
     struct pump *p = xcalloc(1, sizeof *p);
     p->shared = shared;
+    mailbox_init(&p->box, wake, p);
     p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     p->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     struct epoll_event e = {.events = EPOLLIN, .data.ptr = p};
@@ -304,19 +317,11 @@ int pump_start(struct pump_shared *shared, struct pump **ret, struct err *err)
     if (is_ready)
         start_accepting(p);
     if (!is_ready || !p->is_accepting || !thread_try_start(&p->thread, "pump", 0, run_pump, p)) {
-        close_fds(p);
-        free(p);
+        pump_destroy(p);
         return err_set(err, ERR_INTERNAL, "I/O thread could not be started");
     }
     *ret = p;
     return 0;
-}
-
-static void wake(struct pump *p)
-{
-    uint64_t one = 1;
-    if (write(p->wake_fd, &one, sizeof one) < 0)
-        return; /* the counter is at its top: the thread wakes anyway */
 }
 
 void pump_drain(struct pump *p)
@@ -338,6 +343,6 @@ void pump_free(struct pump *p)
     if (!p)
         return;
     pump_cut(p);
-    close_fds(p);
-    free(p);
+    mailbox_open(&p->box); /* answers that came too late */
+    pump_destroy(p);
 }

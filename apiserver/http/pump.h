@@ -1,5 +1,6 @@
-/* The threads that accept connections and move bytes between TLS and the HTTP side. Each has its
- * own connections and sleeps in epoll unless a socket is ready or a deadline runs. */
+/* The threads that accept connections, move bytes between TLS and the HTTP side, and are the HTTP/2
+ * side. Each has its own connections and sleeps in epoll unless a socket is ready or a deadline
+ * runs. */
 #pragma once
 
 #include <stdatomic.h>
@@ -9,6 +10,8 @@
 
 #include "apiserver/base/err.h"
 #include "apiserver/http/conn.h"
+#include "apiserver/http/h2.h"
+#include "apiserver/http/mailbox.h"
 #include "apiserver/http/mhd.h"
 #include "apiserver/http/tls.h"
 
@@ -16,6 +19,7 @@
 struct pump_shared {
     struct tls *tls;
     struct mhd *mhd;
+    const struct h2_config *h2;
     int listen_fd;
     size_t max_connections;
     int64_t handshake_timeout_ms, header_timeout_ms;
@@ -29,6 +33,7 @@ struct pump {
     struct pump_shared *shared;
     pthread_t thread;
     int epoll_fd, wake_fd;
+    struct mailbox box; /* for HTTP/2: answers and wakes */
     struct conn *conns, *timed, *again;
     bool is_accepting;
     atomic_bool is_draining, is_cut;
@@ -39,7 +44,7 @@ struct pump {
 int pump_start(struct pump_shared *shared, struct pump **ret, struct err *err);
 void pump_drain(struct pump *p); /* no new connections, idle ones end; any thread */
 void pump_cut(struct pump *p);   /* ends all connections and the thread, joins it */
-void pump_free(struct pump *p);  /* cuts first; NULL is fine */
+void pump_free(struct pump *p);  /* cuts first, the workers must have stopped; NULL is fine */
 
 /* For conn.c, on the pump's thread. */
 int64_t pump_now_ms(void);

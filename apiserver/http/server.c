@@ -25,9 +25,10 @@
 #define STOP_POLL_MS 10
 #define FDS_PER_CONNECTION ((size_t)3) /* TCP and the pair */
 #define FDS_OTHER ((size_t)256)
-#define QUEUE_PER_WORKER 32            /* requests that wait for a worker */
-#define BODIES_MAX ((size_t)512 << 20) /* bytes of all requests that are under way; beyond it 429  \
-                                        */
+#define QUEUE_PER_WORKER 32 /* requests that wait for a worker */
+#define BODIES_MAX                                                                                 \
+    ((size_t)512 << 20) /* bytes of all requests that are under way; beyond it 429                 \
+                         */
 
 /* What tells one version of a file from another. */
 struct stamp {
@@ -44,6 +45,7 @@ struct server {
     struct tls *tls;
     struct workers *workers;
     struct budget bodies;
+    struct h2_config h2;
     struct mhd *mhd;
     struct pump_shared shared;
     struct pump *pumps[PUMPS];
@@ -221,6 +223,15 @@ static int start_http(struct server *s, struct err *err)
         .max_connections = s->config.max_connections,
         .idle_timeout_ms = s->config.idle_timeout_ms,
     };
+    s->h2 = (struct h2_config){
+        .handler = config.handler,
+        .ctx = config.ctx,
+        .workers = config.workers,
+        .bodies = config.bodies,
+        .max_body = config.max_body,
+        .header_timeout_ms = s->config.header_timeout_ms,
+        .idle_timeout_ms = s->config.idle_timeout_ms,
+    };
     return mhd_new(&config, &s->mhd, err);
 }
 
@@ -228,6 +239,7 @@ static int start_pumps(struct server *s, struct err *err)
 {
     s->shared.tls = s->tls;
     s->shared.mhd = s->mhd;
+    s->shared.h2 = &s->h2;
     s->shared.listen_fd = s->listen_fd;
     s->shared.max_connections = s->config.max_connections;
     s->shared.handshake_timeout_ms = s->config.handshake_timeout_ms;
@@ -260,7 +272,8 @@ static struct server *server_make(const struct server_config *config)
 int server_start(const struct server_config *config, struct server **ret, struct err *err)
 {
     struct server *s = server_make(config);
-    int r = tls_new(s->cert_file, s->key_file, conn_protocol_names, &s->tls, err);
+    const char *const *protocols = conn_protocol_names + (config->disable_http2 ? 1 : 0);
+    int r = tls_new(s->cert_file, s->key_file, protocols, &s->tls, err);
     if (r == 0)
         r = listen_on(s, err);
     if (r == 0)

@@ -1,6 +1,6 @@
 /* The transport: an OpenSSL listener (TLS 1.2 and up, ALPN, client certificates requested and not
- * required, reload of certificate and key without restart), libmicrohttpd behind it for HTTP/1.1, a
- * pool of worker threads for the handlers, graceful stop. */
+ * required, reload of certificate and key without restart), libnghttp2 behind it for HTTP/2 and
+ * libmicrohttpd for HTTP/1.1, a pool of worker threads for the handlers, graceful stop. */
 #pragma once
 
 #include "apiserver/base/err.h"
@@ -9,15 +9,15 @@
 struct server_config {
     const char *bind_address; /* "127.0.0.1", "::"; numeric */
     int port;                 /* 0 = any free one */
-    const char *cert_file,
-        *key_file;          /* PEM; watched for change (polled each 5 s and on SIGHUP by main) */
-    int workers;            /* threads; 0 = 32 */
-    size_t max_body;        /* bytes; 0 = 3 MiB (3145728) */
-    size_t max_connections; /* 0 = 4,096 */
+    /* PEM; watched for change (polled each 5 s and on SIGHUP by main) */
+    const char *cert_file, *key_file;
+    int workers;                  /* threads; 0 = 32 */
+    size_t max_body;              /* bytes; 0 = 3 MiB (3145728) */
+    size_t max_connections;       /* 0 = 4,096 */
     int64_t handshake_timeout_ms; /* 0 = 10,000 */
-    int64_t
-        header_timeout_ms;   /* from the first byte of a request to its headers' end; 0 = 30,000 */
-    int64_t idle_timeout_ms; /* keep-alive; 0 = 120,000 */
+    int64_t header_timeout_ms;    /* from a request's first byte to its headers' end; 0 = 30,000 */
+    int64_t idle_timeout_ms;      /* keep-alive, and to take an answer; 0 = 120,000 */
+    bool disable_http2;           /* offer HTTP/1.1 only */
     request_handler_fn handler;
     void *ctx;
 };

@@ -1,205 +1,31 @@
-/* The transport on a real socket: what arrives in struct request, what leaves from struct response,
- * streams, limits, stop. */
+/* The transport on a real socket, over HTTP/1.1 (h2_test.c: over HTTP/2): what arrives in struct
+ * request, what leaves from struct response, streams, limits, stop. */
 #include "apiserver/http/server.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "apiserver/base/fetch.h"
 #include "tests/lib/certs.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tls_client.h"
+#include "tests/lib/transport.h"
 
 #define BODY_MAX ((size_t)3145728)
 
-/* ---- what the server under test answers ---- */
-
-/* A stream the test writes into. Kept by the test; close only marks it. */
-struct test_stream {
-    struct stream s;
-    pthread_mutex_t lock;
-    struct buf ready;
-    bool is_armed; /* pulled once: wake may be called */
-    bool is_over;
-    atomic_int closed, pulls;
-};
-
-static int stream_pull(struct stream *s, struct buf *out)
-{
-    struct test_stream *t = (struct test_stream *)s;
-    atomic_fetch_add(&t->pulls, 1);
-    pthread_mutex_lock(&t->lock);
-    t->is_armed = true;
-    int r = t->ready.len > 0 ? 1 : t->is_over ? -1 : 0;
-    buf_append(out, buf_cstr(&t->ready), t->ready.len);
-    buf_clear(&t->ready);
-    pthread_mutex_unlock(&t->lock);
-    return r;
-}
-
-/* After this nobody wakes, as the interface demands. */
-static void stream_close(struct stream *s)
-{
-    struct test_stream *t = (struct test_stream *)s;
-    pthread_mutex_lock(&t->lock);
-    t->is_armed = false;
-    pthread_mutex_unlock(&t->lock);
-    atomic_fetch_add(&t->closed, 1);
-}
-
-static void stream_init(struct test_stream *t)
-{
-    *t = (struct test_stream){.s = {.pull = stream_pull, .close = stream_close}};
-    pthread_mutex_init(&t->lock, NULL);
-}
-
-static void stream_put(struct test_stream *t, const char *text)
-{
-    pthread_mutex_lock(&t->lock);
-    if (text)
-        buf_puts(&t->ready, text);
-    else
-        t->is_over = true;
-    if (t->is_armed)
-        t->s.wake(t->s.wake_ctx);
-    pthread_mutex_unlock(&t->lock);
-}
-
-static void stream_fini(struct test_stream *t)
-{
-    pthread_mutex_destroy(&t->lock);
-    buf_fini(&t->ready);
-}
-
 #define STREAMS 200
-static struct test_stream streams[STREAMS];
-static atomic_size_t n_streams;
-static atomic_int n_running, n_held;
-static atomic_bool is_released;
-
-static void print_request(const struct request *req, struct buf *out)
-{
-    buf_printf(out, "method=%s\npath=%s\nquery=%s\nbody=%zu\ntoo_large=%d\nchain=%zu\n",
-               req->method, req->path, req->query, req->body.len, req->body_too_large,
-               req->n_chain);
-    for (size_t i = 0; i < req->n_chain; i++)
-        buf_printf(out, "der=%zu first=%02x\n", req->chain[i].n, req->chain[i].p[0]);
-    for (size_t i = 0; i < req->headers.n; i++)
-        buf_printf(out, "%s: %s\n", req->headers.v[i].name, req->headers.v[i].value);
-    uint32_t sum = 0;
-    for (size_t i = 0; i < req->body.len; i++)
-        sum = sum * 31 + (unsigned char)req->body.data[i];
-    buf_printf(out, "sum=%u\n", sum);
-}
-
-static void wait_ms(int ms)
-{
-    struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
-    nanosleep(&t, NULL);
-}
-
-static void handle(void *ctx, struct request *req, struct response *resp)
-{
-    (void)ctx;
-    atomic_fetch_add(&n_running, 1);
-    resp->status = req->body_too_large ? 413 : 200;
-    pairs_add(&resp->headers, "Content-Type", "text/plain");
-    if (strcmp(req->path, "/stream") == 0) {
-        resp->stream = &streams[atomic_fetch_add(&n_streams, 1)].s;
-    } else if (strcmp(req->path, "/held") == 0) {
-        atomic_fetch_add(&n_held, 1);
-        while (!atomic_load(&is_released))
-            wait_ms(2);
-        buf_puts(&resp->body, "released");
-    } else if (strcmp(req->path, "/big") == 0) {
-        for (int i = 0; i < 100000; i++)
-            buf_puts(&resp->body, "0123456789abcdef0123456789abcdef");
-    } else if (strcmp(req->path, "/empty") == 0) {
-        resp->status = 204;
-    } else {
-        print_request(req, &resp->body);
-    }
-    atomic_fetch_sub(&n_running, 1);
-}
-
-/* ---- fixture ---- */
-
-static struct server *server;
-static struct fetch *fetch;
 
 static void start_with(struct server_config config)
 {
-    struct err err = {0};
-    config.bind_address = "127.0.0.1";
-    config.cert_file = config.cert_file ? config.cert_file : certs_path("server.crt");
-    config.key_file = config.key_file ? config.key_file : certs_path("server.key");
-    config.handler = handle;
-    for (size_t i = 0; i < STREAMS; i++)
-        stream_init(&streams[i]);
-    ck_assert_msg(server_start(&config, &server, &err) == 0, "%s", err_text(&err));
-    fetch = fetch_new();
+    config.disable_http2 = true;
+    transport_start(config);
 }
 
 static void start(void)
 {
-    start_with((struct server_config){.workers = 8});
+    start_with((struct server_config){0});
 }
-
-static void stop(void)
-{
-    fetch_free(fetch);
-    server_stop(server, 2000);
-    server_free(server);
-    for (size_t i = 0; i < STREAMS; i++)
-        stream_fini(&streams[i]);
-}
-
-struct call {
-    const char *method, *path;
-    struct pairs headers;
-    const void *body;
-    size_t body_len;
-    bool with_certificate;
-};
-
-static int do_call(const struct call *call, struct fetch_response *ret)
-{
-    SCOPED(err_fini) struct err err = {0};
-    SCOPED_FREE char *url = xasprintf("https://127.0.0.1:%d%s", server_port(server), call->path);
-    struct fetch_tls tls = {.ca_file = certs_path("ca.crt")};
-    if (call->with_certificate) {
-        tls.cert_file = certs_path("client-chain.crt");
-        tls.key_file = certs_path("client.key");
-    }
-    struct fetch_request req = {.method = call->method,
-                                .url = url,
-                                .headers = &call->headers,
-                                .body = call->body,
-                                .body_len = call->body_len,
-                                .tls = &tls,
-                                .timeout_ms = 20000};
-    int r = fetch_do(fetch, &req, ret, &err);
-    ck_assert_msg(r == 0, "%s %s: %s", call->method, call->path, err_text(&err));
-    return ret->status;
-}
-
-static bool says(const struct fetch_response *r, const char *text)
-{
-    return strstr(buf_cstr(&r->body), text) != NULL;
-}
-
-#define WAIT_FOR(condition)                                                                        \
-    do {                                                                                           \
-        int waited_ = 0;                                                                           \
-        while (!(condition) && waited_++ < 5000)                                                   \
-            wait_ms(2);                                                                            \
-        ck_assert_msg((condition), "%s", #condition);                                              \
-    } while (0)
 
 /* ---- requests ---- */
 
@@ -207,13 +33,15 @@ START_TEST(test_get)
 {
     start();
     SCOPED(fetch_response_fini) struct fetch_response r = {0};
-    ck_assert_int_eq(do_call(&(struct call){.method = "GET", .path = "/a?x=1&y=%20"}, &r), 200);
-    ck_assert(says(&r, "method=GET\npath=/a\nquery=x=1&y=%20\nbody=0\ntoo_large=0\nchain=0\n"));
+    ck_assert_int_eq(
+        transport_call(&(struct transport_call){.method = "GET", .path = "/a?x=1&y=%20"}, &r), 200);
+    ck_assert(
+        transport_says(&r, "method=GET\npath=/a\nquery=x=1&y=%20\nbody=0\ntoo_large=0\nchain=0\n"));
     ck_assert_str_eq(pairs_get_ci(&r.headers, "Content-Type"), "text/plain");
     ck_assert_ptr_nonnull(pairs_get_ci(&r.headers, "Date"));
     SCOPED_FREE char *n = xasprintf("%zu", r.body.len);
     ck_assert_str_eq(pairs_get_ci(&r.headers, "Content-Length"), n);
-    stop();
+    transport_stop();
 }
 END_TEST
 
@@ -234,7 +62,7 @@ START_TEST(test_raw_target)
     const char *target = raw_targets[_i];
     start();
     struct tls_client c;
-    ck_assert(tls_client_open(&c, server_port(server), NULL));
+    ck_assert(tls_client_open(&c, transport_port(), NULL));
     SCOPED_FREE char *text =
         xasprintf("GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", target);
     ck_assert(tls_client_send(&c, text));
@@ -244,7 +72,7 @@ START_TEST(test_raw_target)
         xasprintf("path=%.*s\nquery=%s\nbody", (int)n, target, target[n] ? target + n + 1 : "");
     ck_assert_msg(strstr(buf_cstr(&c.got), want) != NULL, "%s: %s", target, buf_cstr(&c.got));
     tls_client_close(&c);
-    stop();
+    transport_stop();
 }
 END_TEST
 
@@ -252,14 +80,14 @@ START_TEST(test_absolute_target)
 {
     start();
     struct tls_client c;
-    ck_assert(tls_client_open(&c, server_port(server), NULL));
+    ck_assert(tls_client_open(&c, transport_port(), NULL));
     ck_assert(tls_client_send(&c, "GET https://h:1/a%2Fb?q HTTP/1.1\r\nHost: h:1\r\n\r\n"));
     ck_assert(tls_client_read_until(&c, "path=/a%2Fb\nquery=q\n"));
     tls_client_clear(&c);
     ck_assert(tls_client_send(&c, "GET https://h:1 HTTP/1.1\r\nHost: h:1\r\n\r\n"));
     ck_assert(tls_client_read_until(&c, "path=/\nquery=\n"));
     tls_client_close(&c);
-    stop();
+    transport_stop();
 }
 END_TEST
 
@@ -267,17 +95,17 @@ START_TEST(test_repeated_headers)
 {
     start();
     SCOPED(fetch_response_fini) struct fetch_response r = {0};
-    struct call call = {.method = "GET", .path = "/"};
+    struct transport_call call = {.method = "GET", .path = "/"};
     pairs_add(&call.headers, "X-Remote-Group", "b");
     pairs_add(&call.headers, "X-Other", "o");
     pairs_add(&call.headers, "X-Remote-Group", "a");
     pairs_add(&call.headers, "X-Remote-Group", "c, d");
-    do_call(&call, &r);
+    transport_call(&call, &r);
     const char *first = strstr(buf_cstr(&r.body), "X-Remote-Group: b\n");
     ck_assert_ptr_nonnull(first);
     ck_assert_ptr_nonnull(strstr(first, "X-Other: o\nX-Remote-Group: a\nX-Remote-Group: c, d\n"));
     pairs_fini(&call.headers);
-    stop();
+    transport_stop();
 }
 END_TEST
 
@@ -286,11 +114,11 @@ static void post(size_t n, bool is_chunked, int want_status, const char *want)
     SCOPED_FREE char *body = xmalloc(n + 1);
     memset(body, 'x', n);
     SCOPED(fetch_response_fini) struct fetch_response r = {0};
-    struct call call = {.method = "POST", .path = "/", .body = body, .body_len = n};
+    struct transport_call call = {.method = "POST", .path = "/", .body = body, .body_len = n};
     if (is_chunked)
         pairs_add(&call.headers, "Transfer-Encoding", "chunked");
-    ck_assert_int_eq(do_call(&call, &r), want_status);
-    ck_assert_msg(says(&r, want), "%zu: %s", n, buf_cstr(&r.body));
+    ck_assert_int_eq(transport_call(&call, &r), want_status);
+    ck_assert_msg(transport_says(&r, want), "%zu: %s", n, buf_cstr(&r.body));
     pairs_fini(&call.headers);
 }
 
@@ -302,7 +130,7 @@ START_TEST(test_body_sizes)
     post(BODY_MAX, false, 200, "body=3145728\ntoo_large=0");
     post(BODY_MAX + 1, false, 413, "body=0\ntoo_large=1");
     post(9 * BODY_MAX, false, 413, "body=0\ntoo_large=1");
-    stop();
+    transport_stop();
 }
 END_TEST
 
@@ -324,7 +152,7 @@ START_TEST(test_chunked_body)
 {
     start();
     struct tls_client c;
-    ck_assert(tls_client_open(&c, server_port(server), NULL));
+    ck_assert(tls_client_open(&c, transport_port(), NULL));
     send_chunks(&c, 7, 700);
     ck_assert(tls_client_read_until(&c, "body=700\ntoo_large=0"));
     tls_client_clear(&c);
@@ -335,7 +163,7 @@ START_TEST(test_chunked_body)
     ck_assert(tls_client_read_until(&c, "HTTP/1.1 413"));
     ck_assert(tls_client_read_until(&c, "body=0\ntoo_large=1"));
     tls_client_close(&c);
-    stop();
+    transport_stop();
 }
 END_TEST
 
@@ -343,7 +171,7 @@ START_TEST(test_expect_continue)
 {
     start();
     struct tls_client c;
-    ck_assert(tls_client_open(&c, server_port(server), NULL));
+    ck_assert(tls_client_open(&c, transport_port(), NULL));
     ck_assert(tls_client_send(
         &c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n"));
     ck_assert(tls_client_read_until(&c, "HTTP/1.1 100 Continue\r\n\r\n"));
@@ -356,7 +184,7 @@ START_TEST(test_expect_continue)
     ck_assert(tls_client_read_until(&c, "too_large=1"));
     ck_assert_ptr_null(strstr(buf_cstr(&c.got), "100 Continue"));
     tls_client_close(&c);
-    stop();
+    transport_stop();
 }
 END_TEST
 
@@ -365,7 +193,7 @@ START_TEST(test_large_head)
     start();
     SCOPED(buf_fini) struct buf b = {0};
     struct tls_client c;
-    ck_assert(tls_client_open(&c, server_port(server), NULL));
+    ck_assert(tls_client_open(&c, transport_port(), NULL));
     buf_puts(&b, "GET /");
     for (int i = 0; i < 8192; i++)
         buf_putc(&b, 'p');
@@ -393,7 +221,7 @@ START_TEST(test_large_head)
     tls_client_send(&c, buf_cstr(&b));
     ck_assert(tls_client_read_until(&c, "HTTP/1.1 431"));
     tls_client_close(&c);
-    stop();
+    transport_stop();
 }
 END_TEST
 
@@ -401,7 +229,7 @@ START_TEST(test_head_and_empty)
 {
     start();
     struct tls_client c;
-    ck_assert(tls_client_open(&c, server_port(server), NULL));
+    ck_assert(tls_client_open(&c, transport_port(), NULL));
     ck_assert(tls_client_send(
         &c, "HEAD /big HTTP/1.1\r\nHost: x\r\n\r\nGET /empty HTTP/1.1\r\nHost: x\r\n\r\n"));
     ck_assert(tls_client_read_until(&c, "HTTP/1.1 204"));
@@ -413,9 +241,9 @@ START_TEST(test_head_and_empty)
     const char *end = strstr(buf_cstr(&c.got), "\r\n\r\n");
     ck_assert_ptr_nonnull(end);
     ck_assert_str_eq(end, "\r\n\r\n");
-    ck_assert_int_eq(atomic_load(&streams[0].closed), 1);
+    ck_assert_int_eq(atomic_load(&transport.streams[0].closed), 1);
     tls_client_close(&c);
-    stop();
+    transport_stop();
 }
 END_TEST
 
@@ -423,7 +251,7 @@ START_TEST(test_keep_alive_and_pipelining)
 {
     start();
     struct tls_client c;
-    ck_assert(tls_client_open(&c, server_port(server), NULL));
+    ck_assert(tls_client_open(&c, transport_port(), NULL));
     for (int i = 0; i < 50; i++) {
         SCOPED_FREE char *text = xasprintf("GET /n%d. HTTP/1.1\r\nHost: x\r\n\r\n", i);
         SCOPED_FREE char *want = xasprintf("path=/n%d.\n", i);
@@ -437,7 +265,7 @@ START_TEST(test_keep_alive_and_pipelining)
     ck_assert(tls_client_send(&c, buf_cstr(&b)));
     ck_assert(tls_client_read_until(&c, "path=/p99.\n"));
     tls_client_close(&c);
-    stop();
+    transport_stop();
 }
 END_TEST
 
@@ -445,14 +273,14 @@ START_TEST(test_big_answer_to_slow_reader)
 {
     start();
     struct tls_client c;
-    ck_assert(tls_client_open(&c, server_port(server), NULL));
+    ck_assert(tls_client_open(&c, transport_port(), NULL));
     ck_assert(tls_client_send(&c, "GET /big HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
     wait_ms(300);
     ck_assert(tls_client_read_all(&c));
     const char *body = strstr(buf_cstr(&c.got), "\r\n\r\n") + 4;
     ck_assert_uint_eq(strlen(body), 3200000);
     tls_client_close(&c);
-    stop();
+    transport_stop();
 }
 END_TEST
 
@@ -461,16 +289,16 @@ START_TEST(test_half_close)
 {
     start();
     struct tls_client c;
-    ck_assert(tls_client_open(&c, server_port(server), NULL));
+    ck_assert(tls_client_open(&c, transport_port(), NULL));
     ck_assert(tls_client_send(&c, "GET /held HTTP/1.1\r\nHost: x\r\n\r\n"));
     SSL_shutdown(c.ssl);
     shutdown(c.fd, SHUT_WR);
     wait_ms(400);
-    atomic_store(&is_released, true);
+    atomic_store(&transport.is_released, true);
     tls_client_read_all(&c);
     ck_assert_ptr_nonnull(strstr(buf_cstr(&c.got), "released"));
     tls_client_close(&c);
-    stop();
+    transport_stop();
 }
 END_TEST
 
@@ -481,12 +309,13 @@ static void *one_of_many(void *arg)
     SCOPED_FREE char *want = xasprintf("path=%s\n", path);
     SCOPED_FREE char *body = xmalloc(20000);
     memset(body, 'z', 20000);
-    ck_assert_int_eq(
-        do_call(&(struct call){.method = "POST", .path = path, .body = body, .body_len = 20000},
-                &r),
-        200);
-    ck_assert(says(&r, want));
-    ck_assert(says(&r, "body=20000\n"));
+    ck_assert_int_eq(transport_call(
+                         &(struct transport_call){
+                             .method = "POST", .path = path, .body = body, .body_len = 20000},
+                         &r),
+                     200);
+    ck_assert(transport_says(&r, want));
+    ck_assert(transport_says(&r, "body=20000\n"));
     free(path);
     return NULL;
 }
@@ -500,8 +329,8 @@ START_TEST(test_parallel)
             pthread_create(&threads[i], NULL, one_of_many, xasprintf("/parallel/%d", i)), 0);
     for (int i = 0; i < 100; i++)
         pthread_join(threads[i], NULL);
-    ck_assert_int_eq(atomic_load(&n_running), 0);
-    stop();
+    ck_assert_int_eq(atomic_load(&transport.n_running), 0);
+    transport_stop();
 }
 END_TEST
 
@@ -523,16 +352,16 @@ START_TEST(test_too_many)
     struct tls_client c[ROOM + MORE];
     int refused = 0;
     for (int i = 0; i < ROOM + MORE; i++) {
-        ck_assert(tls_client_open(&c[i], server_port(server),
+        ck_assert(tls_client_open(&c[i], transport_port(),
                                   &(struct tls_client_opts){.max_version = TLS1_2_VERSION}));
         ck_assert(tls_client_send(&c[i], "GET /held HTTP/1.1\r\nHost: x\r\n\r\n"));
         if (i == 0)
-            WAIT_FOR(atomic_load(&n_held) == 1);
+            WAIT_FOR(atomic_load(&transport.n_held) == 1);
     }
     for (int i = 0; i < 1000 && count_answered(c, ROOM + MORE) != MORE; i++)
         wait_ms(2);
     ck_assert_int_eq(count_answered(c, ROOM + MORE), MORE);
-    atomic_store(&is_released, true);
+    atomic_store(&transport.is_released, true);
     for (int i = 0; i < ROOM + MORE; i++) {
         ck_assert(tls_client_read_until(&c[i], "\r\n"));
         bool is_refused = strstr(buf_cstr(&c[i].got), "HTTP/1.1 429") != NULL;
@@ -543,7 +372,7 @@ START_TEST(test_too_many)
         tls_client_close(&c[i]);
     }
     ck_assert_int_eq(refused, MORE);
-    stop();
+    transport_stop();
 }
 END_TEST
 
@@ -553,10 +382,11 @@ START_TEST(test_client_chain)
 {
     start();
     SCOPED(fetch_response_fini) struct fetch_response r = {0};
-    do_call(&(struct call){.method = "GET", .path = "/", .with_certificate = true}, &r);
-    ck_assert(says(&r, "chain=2\nder="));
-    ck_assert(says(&r, " first=30\n"));
-    stop();
+    transport_call(&(struct transport_call){.method = "GET", .path = "/", .with_certificate = true},
+                   &r);
+    ck_assert(transport_says(&r, "chain=2\nder="));
+    ck_assert(transport_says(&r, " first=30\n"));
+    transport_stop();
 }
 END_TEST
 
@@ -585,7 +415,7 @@ static bool is_resumed(int max_version, bool with_certificate, const char *want)
     for (int i = 0; i < 2; i++) {
         struct tls_client c;
         struct tls_client_opts opts = {.ctx = ctx, .session = i ? kept_session : NULL};
-        ck_assert(tls_client_open(&c, server_port(server), &opts));
+        ck_assert(tls_client_open(&c, transport_port(), &opts));
         ck_assert(tls_client_send(&c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
         ck_assert(tls_client_read_until(&c, "sum="));
         ck_assert_msg(strstr(buf_cstr(&c.got), want) != NULL, "%s", buf_cstr(&c.got));
@@ -607,29 +437,41 @@ START_TEST(test_resumption)
     ck_assert(is_resumed(TLS1_2_VERSION, false, "chain=0\n"));
     ck_assert(!is_resumed(TLS1_3_VERSION, true, "chain=2\n"));
     ck_assert(!is_resumed(TLS1_2_VERSION, true, "chain=2\n"));
-    stop();
+    transport_stop();
 }
 END_TEST
 
-START_TEST(test_alpn)
+static void expect_protocol(const char *offered, const char *want)
 {
-    start();
     struct tls_client c;
-    ck_assert(tls_client_open(&c, server_port(server),
-                              &(struct tls_client_opts){.alpn = "\x02h2\x08http/1.1"}));
+    bool is_open =
+        tls_client_open(&c, transport_port(), &(struct tls_client_opts){.alpn = offered});
     const unsigned char *name = NULL;
     unsigned n = 0;
-    SSL_get0_alpn_selected(c.ssl, &name, &n);
-    ck_assert_uint_eq(n, 8);
-    ck_assert_int_eq(memcmp(name, "http/1.1", 8), 0);
+    ck_assert_msg(is_open == (want != NULL), "%s", offered ? offered : "nothing");
+    if (is_open)
+        SSL_get0_alpn_selected(c.ssl, &name, &n);
+    ck_assert(!want || (n == strlen(want) && memcmp(name ? name : (const void *)"", want, n) == 0));
     tls_client_close(&c);
-    ck_assert(
-        !tls_client_open(&c, server_port(server), &(struct tls_client_opts){.alpn = "\x02h2"}));
-    tls_client_close(&c);
-    ck_assert(!tls_client_open(&c, server_port(server),
+}
+
+START_TEST(test_alpn)
+{
+    transport_start((struct server_config){0});
+    expect_protocol("\x08http/1.1\x02h2", "h2");
+    expect_protocol("\x02h2", "h2");
+    expect_protocol("\x08http/1.1", "http/1.1");
+    expect_protocol("\x08http/1.0\x03h2c", NULL);
+    expect_protocol(NULL, "");
+    transport_stop();
+    start();
+    expect_protocol("\x02h2\x08http/1.1", "http/1.1");
+    expect_protocol("\x02h2", NULL);
+    struct tls_client c;
+    ck_assert(!tls_client_open(&c, transport_port(),
                                &(struct tls_client_opts){.max_version = TLS1_1_VERSION}));
     tls_client_close(&c);
-    stop();
+    transport_stop();
 }
 END_TEST
 
@@ -644,7 +486,7 @@ static void expect_certificate(const char *want)
 {
     struct tls_client c;
     char cn[64] = "";
-    ck_assert(tls_client_open(&c, server_port(server), NULL));
+    ck_assert(tls_client_open(&c, transport_port(), NULL));
     common_name(&c, cn, sizeof cn);
     ck_assert_str_eq(cn, want);
     tls_client_close(&c);
@@ -658,16 +500,17 @@ START_TEST(test_reload)
         .workers = 2, .cert_file = certs_path("live.crt"), .key_file = certs_path("live.key")});
     expect_certificate("first");
     struct tls_client old;
-    ck_assert(tls_client_open(&old, server_port(server), NULL));
+    ck_assert(tls_client_open(&old, transport_port(), NULL));
     certs_join("live.crt", (const char *[]){"renewed.crt", NULL});
     SCOPED(err_fini) struct err err = {0};
-    ck_assert_int_eq(server_reload(server, &err), -ERR_INVALID); /* the key does not fit */
+    ck_assert_int_eq(server_reload(transport.server, &err),
+                     -ERR_INVALID); /* the key does not fit */
     expect_certificate("first");
     certs_join("live.key", (const char *[]){"renewed.key", NULL});
-    ck_assert_int_eq(server_reload(server, &err), 0);
+    ck_assert_int_eq(server_reload(transport.server, &err), 0);
     expect_certificate("renewed");
     certs_write("live.crt", "rubbish");
-    ck_assert_int_eq(server_reload(server, &err), -ERR_INVALID);
+    ck_assert_int_eq(server_reload(transport.server, &err), -ERR_INVALID);
     expect_certificate("renewed");
     ck_assert(tls_client_send(&old, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
     ck_assert(tls_client_read_until(&old, "sum="));
@@ -677,7 +520,7 @@ START_TEST(test_reload)
     certs_join("live.key", (const char *[]){"server.key", NULL});
     wait_ms(6000);
     expect_certificate("first");
-    stop();
+    transport_stop();
 }
 END_TEST
 
@@ -685,10 +528,8 @@ START_TEST(test_start_errors)
 {
     SCOPED(err_fini) struct err err = {0};
     struct server *s = NULL;
-    struct server_config config = {.bind_address = "127.0.0.1",
-                                   .cert_file = "/nonexistent",
-                                   .key_file = "/nonexistent",
-                                   .handler = handle};
+    struct server_config config = {
+        .bind_address = "127.0.0.1", .cert_file = "/nonexistent", .key_file = "/nonexistent"};
     ck_assert_int_eq(server_start(&config, &s, &err), -ERR_INVALID);
     config.cert_file = certs_path("server.crt");
     config.key_file = certs_path("server.key");
@@ -696,10 +537,10 @@ START_TEST(test_start_errors)
     ck_assert_int_eq(server_start(&config, &s, &err), -ERR_INVALID);
     start();
     config.bind_address = "127.0.0.1";
-    config.port = server_port(server);
+    config.port = transport_port();
     ck_assert_int_eq(server_start(&config, &s, &err), -ERR_UNAVAILABLE);
     ck_assert_ptr_null(s);
-    stop();
+    transport_stop();
 }
 END_TEST
 
@@ -707,11 +548,11 @@ END_TEST
 
 static void open_stream(struct tls_client *c, size_t i)
 {
-    ck_assert(tls_client_open(c, server_port(server), NULL));
+    ck_assert(tls_client_open(c, transport_port(), NULL));
     ck_assert(tls_client_send(c, "GET /stream HTTP/1.1\r\nHost: x\r\n\r\n"));
     ck_assert(tls_client_read_until(c, "\r\n\r\n")); /* the head comes before any event */
     ck_assert_ptr_nonnull(strstr(buf_cstr(&c->got), "Transfer-Encoding: chunked\r\n"));
-    WAIT_FOR(atomic_load(&streams[i].pulls) > 0);
+    WAIT_FOR(atomic_load(&transport.streams[i].pulls) > 0);
 }
 
 START_TEST(test_stream_events)
@@ -722,18 +563,18 @@ START_TEST(test_stream_events)
     for (int i = 0; i < 20; i++) {
         SCOPED_FREE char *event = xasprintf("event %d.\n", i);
         wait_ms(i < 3 ? 120 : 1);
-        stream_put(&streams[0], event);
+        test_stream_put(&transport.streams[0], event);
         ck_assert(tls_client_read_until(&c, event));
     }
-    stream_put(&streams[0], NULL);
+    test_stream_put(&transport.streams[0], NULL);
     ck_assert(tls_client_read_until(&c, "\r\n0\r\n\r\n"));
-    WAIT_FOR(atomic_load(&streams[0].closed) == 1);
+    WAIT_FOR(atomic_load(&transport.streams[0].closed) == 1);
     tls_client_clear(&c); /* and the connection goes on */
     ck_assert(tls_client_send(&c, "GET /after HTTP/1.1\r\nHost: x\r\n\r\n"));
     ck_assert(tls_client_read_until(&c, "path=/after\n"));
     tls_client_close(&c);
-    stop();
-    ck_assert_int_eq(atomic_load(&streams[0].closed), 1);
+    transport_stop();
+    ck_assert_int_eq(atomic_load(&transport.streams[0].closed), 1);
 }
 END_TEST
 
@@ -748,12 +589,12 @@ START_TEST(test_stream_large_events)
     buf_puts(&b, "END\n");
     for (int i = 0; i < 3; i++) {
         tls_client_clear(&c);
-        stream_put(&streams[0], buf_cstr(&b));
+        test_stream_put(&transport.streams[0], buf_cstr(&b));
         ck_assert(tls_client_read_until(&c, "END\n"));
         ck_assert_uint_gt(c.got.len, b.len);
     }
     tls_client_close(&c);
-    stop();
+    transport_stop();
 }
 END_TEST
 
@@ -764,19 +605,19 @@ START_TEST(test_stream_peer_vanishes)
     for (size_t i = 0; i < 4; i++)
         open_stream(&c[i], i);
     tls_client_close(&c[0]); /* without a word */
-    WAIT_FOR(atomic_load(&streams[0].closed) == 1);
+    WAIT_FOR(atomic_load(&transport.streams[0].closed) == 1);
     SSL_shutdown(c[1].ssl); /* in order */
-    WAIT_FOR(atomic_load(&streams[1].closed) == 1);
+    WAIT_FOR(atomic_load(&transport.streams[1].closed) == 1);
     struct linger reset = {.l_onoff = 1};
     setsockopt(c[2].fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
     tls_client_close(&c[2]);
-    WAIT_FOR(atomic_load(&streams[2].closed) == 1);
-    ck_assert_int_eq(atomic_load(&streams[3].closed), 0);
+    WAIT_FOR(atomic_load(&transport.streams[2].closed) == 1);
+    ck_assert_int_eq(atomic_load(&transport.streams[3].closed), 0);
     tls_client_close(&c[1]);
     tls_client_close(&c[3]);
-    stop();
+    transport_stop();
     for (size_t i = 0; i < 4; i++)
-        ck_assert_int_eq(atomic_load(&streams[i].closed), 1);
+        ck_assert_int_eq(atomic_load(&transport.streams[i].closed), 1);
 }
 END_TEST
 
@@ -797,18 +638,10 @@ START_TEST(test_stream_peer_vanishes_behind_rubbish)
     struct linger reset = {.l_onoff = 1};
     setsockopt(c.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
     tls_client_close(&c);
-    WAIT_FOR(atomic_load(&streams[0].closed) == 1);
-    stop();
+    WAIT_FOR(atomic_load(&transport.streams[0].closed) == 1);
+    transport_stop();
 }
 END_TEST
-
-static int64_t cpu_us(void)
-{
-    struct rusage u;
-    getrusage(RUSAGE_SELF, &u);
-    return (int64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000 + u.ru_utime.tv_usec +
-           u.ru_stime.tv_usec;
-}
 
 START_TEST(test_idle_streams_cost_nothing)
 {
@@ -821,14 +654,14 @@ START_TEST(test_idle_streams_cost_nothing)
     wait_ms(2000);
     int64_t used = cpu_us() - before;
     ck_assert_msg(used < 20000, "%d us", (int)used); /* of two seconds: a hundredth */
-    stream_put(&streams[STREAMS - 1], "hello\n");
+    test_stream_put(&transport.streams[STREAMS - 1], "hello\n");
     ck_assert(tls_client_read_until(&c[STREAMS - 1], "hello\n"));
     for (size_t i = 0; i < STREAMS; i++)
         tls_client_close(&c[i]);
     free(c);
-    stop();
+    transport_stop();
     for (size_t i = 0; i < STREAMS; i++)
-        ck_assert_int_eq(atomic_load(&streams[i].closed), 1);
+        ck_assert_int_eq(atomic_load(&transport.streams[i].closed), 1);
 }
 END_TEST
 
@@ -838,10 +671,7 @@ static void *storm(void *arg)
     (void)arg;
     while (atomic_load(&is_storming)) {
         for (size_t i = 0; i < 3; i++) {
-            pthread_mutex_lock(&streams[i].lock);
-            if (streams[i].is_armed)
-                streams[i].s.wake(streams[i].s.wake_ctx);
-            pthread_mutex_unlock(&streams[i].lock);
+            test_stream_wake(&transport.streams[i]);
         }
     }
     return NULL;
@@ -860,19 +690,19 @@ START_TEST(test_wake_storm)
     for (int n = 0; n < 300; n++) {
         for (size_t i = 0; i < 3; i++) {
             SCOPED_FREE char *event = xasprintf("event %d.\n", n);
-            stream_put(&streams[i], event);
+            test_stream_put(&transport.streams[i], event);
             ck_assert(tls_client_read_until(&c[i], event));
             tls_client_clear(&c[i]);
         }
     }
     tls_client_close(&c[0]); /* in the middle of it */
-    WAIT_FOR(atomic_load(&streams[0].closed) == 1);
+    WAIT_FOR(atomic_load(&transport.streams[0].closed) == 1);
     atomic_store(&is_storming, false);
     for (int i = 0; i < 4; i++)
         pthread_join(threads[i], NULL);
     tls_client_close(&c[1]);
     tls_client_close(&c[2]);
-    stop();
+    transport_stop();
 }
 END_TEST
 
@@ -886,15 +716,15 @@ START_TEST(test_stream_backpressure)
     memset(event, 'e', 65536);
     event[65536] = '\0';
     int pulls = -1;
-    for (int i = 0; i < 400 && pulls != atomic_load(&streams[0].pulls); i++) {
-        pulls = atomic_load(&streams[0].pulls);
-        stream_put(&streams[0], event);
+    for (int i = 0; i < 400 && pulls != atomic_load(&transport.streams[0].pulls); i++) {
+        pulls = atomic_load(&transport.streams[0].pulls);
+        test_stream_put(&transport.streams[0], event);
         wait_ms(20);
     }
     ck_assert_int_lt(pulls, 800);
     tls_client_close(&c);
-    WAIT_FOR(atomic_load(&streams[0].closed) == 1);
-    stop();
+    WAIT_FOR(atomic_load(&transport.streams[0].closed) == 1);
+    transport_stop();
 }
 END_TEST
 
@@ -916,20 +746,20 @@ START_TEST(test_early_close)
     for (int round = 0; round < 3; round++) {
         for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
             struct tls_client c;
-            ck_assert(tls_client_open(&c, server_port(server), NULL));
+            ck_assert(tls_client_open(&c, transport_port(), NULL));
             ck_assert(tls_client_send(&c, texts[i]) || !*texts[i]);
             wait_ms(round * 5);
             tls_client_close(&c);
         }
     }
-    int fd = tcp_connect(server_port(server));
+    int fd = tcp_connect(transport_port());
     ck_assert_int_eq(send(fd, "no handshake\r\n\r\n", 16, 0), 16);
     char c;
     while (recv(fd, &c, 1, 0) > 0)
         ;
     close(fd);
-    stop();
-    ck_assert_int_eq(atomic_load(&n_running), 0);
+    transport_stop();
+    ck_assert_int_eq(atomic_load(&transport.n_running), 0);
 }
 END_TEST
 
@@ -948,28 +778,21 @@ START_TEST(test_malformed)
 {
     start();
     struct tls_client c;
-    ck_assert(tls_client_open(&c, server_port(server), NULL));
+    ck_assert(tls_client_open(&c, transport_port(), NULL));
     ck_assert(tls_client_send(&c, malformed[_i].text));
     tls_client_read_all(&c);
     ck_assert_msg(strncmp(buf_cstr(&c.got), malformed[_i].want, strlen(malformed[_i].want)) == 0,
                   "%s -> %s", malformed[_i].text, buf_cstr(&c.got));
     tls_client_close(&c);
-    stop();
+    transport_stop();
 }
 END_TEST
-
-static int64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 START_TEST(test_slow_head_is_cut)
 {
     start_with((struct server_config){.workers = 2, .header_timeout_ms = 1000});
     struct tls_client c;
-    ck_assert(tls_client_open(&c, server_port(server), NULL));
+    ck_assert(tls_client_open(&c, transport_port(), NULL));
     ck_assert(tls_client_send(&c, "GET /first HTTP/1.1\r\nHost: x\r\n\r\n"));
     ck_assert(tls_client_read_until(&c, "path=/first\n"));
     wait_ms(1500); /* an idle connection is none */
@@ -983,7 +806,7 @@ START_TEST(test_slow_head_is_cut)
     ck_assert(is_cut);
     ck_assert_int_lt((int)(now_ms() - before), 3000);
     tls_client_close(&c);
-    stop();
+    transport_stop();
 }
 END_TEST
 
@@ -991,12 +814,12 @@ START_TEST(test_slow_handshake_is_cut)
 {
     start_with((struct server_config){.workers = 2, .handshake_timeout_ms = 500});
     int64_t before = now_ms();
-    int fd = tcp_connect(server_port(server));
+    int fd = tcp_connect(transport_port());
     char c;
     ck_assert_int_eq(recv(fd, &c, 1, 0), 0);
     ck_assert_int_lt((int)(now_ms() - before), 2000);
     close(fd);
-    stop();
+    transport_stop();
 }
 END_TEST
 
@@ -1005,13 +828,13 @@ START_TEST(test_idle_is_ended)
     start_with((struct server_config){.workers = 2, .idle_timeout_ms = 1000});
     struct tls_client c;
     int64_t before = now_ms();
-    ck_assert(tls_client_open(&c, server_port(server), NULL));
+    ck_assert(tls_client_open(&c, transport_port(), NULL));
     ck_assert(tls_client_send(&c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
     ck_assert(tls_client_read_all(&c));
     ck_assert_ptr_nonnull(strstr(buf_cstr(&c.got), "sum="));
     ck_assert_int_ge((int)(now_ms() - before), 900);
     tls_client_close(&c);
-    stop();
+    transport_stop();
 }
 END_TEST
 
@@ -1020,11 +843,11 @@ START_TEST(test_connection_ceiling)
     start_with((struct server_config){.workers = 2, .max_connections = 3});
     struct tls_client c[4];
     for (int i = 0; i < 3; i++)
-        ck_assert(tls_client_open(&c[i], server_port(server), NULL));
-    ck_assert(!tls_client_open(&c[3], server_port(server), NULL));
+        ck_assert(tls_client_open(&c[i], transport_port(), NULL));
+    ck_assert(!tls_client_open(&c[3], transport_port(), NULL));
     tls_client_close(&c[3]);
     tls_client_close(&c[0]);
-    for (int i = 0; i < 1000 && !tls_client_open(&c[0], server_port(server), NULL); i++) {
+    for (int i = 0; i < 1000 && !tls_client_open(&c[0], transport_port(), NULL); i++) {
         tls_client_close(&c[0]);
         wait_ms(5);
     }
@@ -1032,7 +855,7 @@ START_TEST(test_connection_ceiling)
     ck_assert(tls_client_read_until(&c[0], "sum="));
     for (int i = 0; i < 3; i++)
         tls_client_close(&c[i]);
-    stop();
+    transport_stop();
 }
 END_TEST
 
@@ -1041,7 +864,7 @@ END_TEST
 static void *stop_slowly(void *arg)
 {
     (void)arg;
-    server_stop(server, 5000);
+    server_stop(transport.server, 5000);
     return NULL;
 }
 
@@ -1049,13 +872,13 @@ START_TEST(test_stop)
 {
     start();
     struct tls_client idle, stream, held;
-    ck_assert(tls_client_open(&idle, server_port(server), NULL));
+    ck_assert(tls_client_open(&idle, transport_port(), NULL));
     ck_assert(tls_client_send(&idle, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
     ck_assert(tls_client_read_until(&idle, "sum="));
     open_stream(&stream, 0);
-    ck_assert(tls_client_open(&held, server_port(server), NULL));
+    ck_assert(tls_client_open(&held, transport_port(), NULL));
     ck_assert(tls_client_send(&held, "GET /held HTTP/1.1\r\nHost: x\r\n\r\n"));
-    WAIT_FOR(atomic_load(&n_held) == 1);
+    WAIT_FOR(atomic_load(&transport.n_held) == 1);
     pthread_t t;
     int64_t before = now_ms();
     pthread_create(&t, NULL, stop_slowly, NULL);
@@ -1064,17 +887,17 @@ START_TEST(test_stop)
     ck_assert(tls_client_read_all(&idle));
     tls_client_close(&idle);
     tls_client_close(&stream);
-    WAIT_FOR(tcp_connect(server_port(server)) < 0 || now_ms() - before > 200);
-    atomic_store(&is_released, true);
+    WAIT_FOR(tcp_connect(transport_port()) < 0 || now_ms() - before > 200);
+    atomic_store(&transport.is_released, true);
     ck_assert(tls_client_read_all(&held));
     ck_assert_ptr_nonnull(strstr(buf_cstr(&held.got), "released"));
     ck_assert_ptr_nonnull(strstr(buf_cstr(&held.got), "Connection: close\r\n"));
     tls_client_close(&held);
     pthread_join(t, NULL);
     ck_assert_int_lt((int)(now_ms() - before), 4500);
-    ck_assert_int_lt(tcp_connect(server_port(server)), 0);
-    ck_assert_int_eq(atomic_load(&streams[0].closed), 1);
-    stop();
+    ck_assert_int_lt(tcp_connect(transport_port()), 0);
+    ck_assert_int_eq(atomic_load(&transport.streams[0].closed), 1);
+    transport_stop();
 }
 END_TEST
 
@@ -1083,34 +906,22 @@ START_TEST(test_stop_cuts)
 {
     start();
     struct tls_client held;
-    ck_assert(tls_client_open(&held, server_port(server), NULL));
+    ck_assert(tls_client_open(&held, transport_port(), NULL));
     ck_assert(tls_client_send(&held, "GET /held HTTP/1.1\r\nHost: x\r\n\r\n"));
-    WAIT_FOR(atomic_load(&n_held) == 1);
-    server_stop(server, 100);
+    WAIT_FOR(atomic_load(&transport.n_held) == 1);
+    server_stop(transport.server, 100);
     tls_client_read_all(&held);
     ck_assert_ptr_null(held.got.data);
-    atomic_store(&is_released, true);
+    atomic_store(&transport.is_released, true);
     tls_client_close(&held);
-    stop();
-    ck_assert_int_eq(atomic_load(&n_running), 0);
+    transport_stop();
+    ck_assert_int_eq(atomic_load(&transport.n_running), 0);
 }
 END_TEST
 
-static void make_certificates(void)
-{
-    certs_init();
-    certs_make("ca", NULL, "/CN=server-ca", CERTS_CA, 10);
-    certs_make("server", "ca", "/CN=first", CERTS_SERVER, 10);
-    certs_make("renewed", "ca", "/CN=renewed", CERTS_SERVER, 10);
-    certs_make("client-ca", NULL, "/CN=client-ca", CERTS_CA, 10);
-    certs_make("middle", "client-ca", "/CN=middle", CERTS_CA, 10);
-    certs_make("client", "middle", "/O=team/CN=jane", CERTS_CLIENT, 10);
-    certs_join("client-chain.crt", (const char *[]){"client.crt", "middle.crt", NULL});
-}
-
 SUITE(server)
 {
-    make_certificates();
+    transport_certificates();
     TESTS("requests", test_get, test_absolute_target, test_repeated_headers, test_body_sizes,
           test_chunked_body, test_expect_continue, test_large_head, test_head_and_empty,
           test_keep_alive_and_pipelining, test_big_answer_to_slow_reader, test_half_close,

@@ -1,0 +1,224 @@
+/* HTTP/1.1: bytes go between the client and libmicrohttpd through a socket pair, whose far end is
+ * libmicrohttpd's own connection; a side that does not read stops the other. What libmicrohttpd is
+ * at, for deadlines and for a client that half-closes, is known by the peer's phase. */
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "apiserver/base/log.h"
+#include "apiserver/base/mem.h"
+#include "apiserver/http/conn.h"
+#include "apiserver/http/pump.h"
+
+#define BODY_TIMEOUT_MS 60000  /* from the end of a request's headers to the end of its body */
+#define FLUSH_TIMEOUT_MS 30000 /* for a client to take the last answer */
+/* For bytes sent ahead of an answer; longer than a handler may take. */
+#define STUCK_TIMEOUT_MS 90000
+#define PAIR_BUFFER_BYTES (64 << 10) /* in the kernel, each way */
+
+static bool start(struct conn *c)
+{
+    int fds[2];
+    int bytes = PAIR_BUFFER_BYTES;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) < 0)
+        return false;
+    for (int i = 0; i < 2; i++)
+        setsockopt(fds[i], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+    c->pair.fd = fds[0];
+    c->pair.is_writable = true;
+    if (!pump_watch(c->pump, &c->pair)) {
+        close(fds[1]);
+        return false;
+    }
+    return mhd_add(c->pump->shared->mhd, fds[1], c->peer);
+}
+
+/* ---- from the client to the HTTP side ---- */
+
+/* Sends what it can; the rest becomes the backlog. False when nobody listens any more. */
+static bool feed(struct conn *c, const char *p, size_t n)
+{
+    unsigned progress = peer_progress(c->peer);
+    if (c->fed_progress != progress) {
+        c->fed_progress = c->watched_progress = progress;
+        c->watched_ms = pump_now_ms();
+    }
+    pump_need_ticks(c);
+    size_t done = 0;
+    while (done < n) {
+        ssize_t r = send(c->pair.fd, p + done, n - done, MSG_NOSIGNAL);
+        if (r > 0) {
+            done += (size_t)r;
+        } else if (errno == EAGAIN) {
+            c->pair.is_writable = false;
+            c->in = (struct backlog){.p = xmemdup(p + done, n - done), .n = n - done};
+            return true;
+        } else if (errno != EINTR) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The HTTP side closed: what the client still sends is of no interest. */
+static void stop_feeding(struct conn *c)
+{
+    c->is_pair_shut = true;
+    conn_backlog_fini(&c->in);
+}
+
+static bool flush_in(struct conn *c)
+{
+    if (!c->in.p || !c->pair.is_writable)
+        return false;
+    struct backlog b = steal(&c->in);
+    if (!feed(c, b.p + b.off, b.n - b.off))
+        stop_feeding(c);
+    bool is_moved = c->in.n < b.n - b.off;
+    free(b.p);
+    return is_moved;
+}
+
+/* For a stream the client's end of sending is its going: nobody half-closes a watch. A request
+ * under way is still answered. */
+static void end_input(struct conn *c)
+{
+    c->is_in_over = true;
+    peer_hang_up(c->peer);
+    pump_need_ticks(c);
+}
+
+static bool read_in(struct conn *c)
+{
+    size_t n = 0;
+    if (c->in.p || c->is_in_over || c->is_pair_shut || !c->tcp.is_readable)
+        return false;
+    switch (conn_receive(c, &n)) {
+    case IO_DONE:
+        if (!feed(c, c->pump->scratch, n))
+            stop_feeding(c);
+        return true;
+    case IO_END:
+        end_input(c);
+        return true;
+    case IO_BROKEN:
+        conn_kill(c);
+        return false;
+    case IO_WAIT:
+    default:
+        return false;
+    }
+}
+
+/* Tells the HTTP side that no more comes, which makes it close. While it is busy it must not hear
+ * of it, or it would close without an answer; and just after bytes were passed in, it may not have
+ * looked at them yet (is_tick: it had time). */
+static void shut_pair(struct conn *c, bool is_tick)
+{
+    if (!c->is_in_over || c->is_pair_shut || c->in.p)
+        return;
+    unsigned progress = peer_progress(c->peer);
+    if (peer_phase_of(progress) == PEER_BUSY || (c->fed_progress == progress && !is_tick))
+        return;
+    shutdown(c->pair.fd, SHUT_WR);
+    c->is_pair_shut = true;
+}
+
+/* ---- from the HTTP side to the client ---- */
+
+static bool read_out(struct conn *c)
+{
+    struct pump *p = c->pump;
+    if (c->out.p || c->is_out_over || !c->pair.is_readable)
+        return false;
+    ssize_t n = recv(c->pair.fd, p->scratch, sizeof p->scratch, 0);
+    if (n > 0)
+        return conn_send(c, p->scratch, (size_t)n);
+    if (n < 0 && errno == EINTR)
+        return true;
+    if (n < 0 && errno == EAGAIN) {
+        c->pair.is_readable = false;
+        return false;
+    }
+    c->is_out_over = true; /* 0, or a reset because it left something unread */
+    return false;
+}
+
+/* ---- all of it ---- */
+
+static void run(struct conn *c)
+{
+    bool is_moved = true;
+    for (int i = 0; i < CONN_TURNS && is_moved && c->state == CONN_OPEN; i++) {
+        is_moved = flush_in(c);
+        is_moved |= read_in(c);
+        is_moved = c->state == CONN_OPEN && (conn_flush(c) | is_moved);
+        is_moved = c->state == CONN_OPEN && (read_out(c) | is_moved);
+    }
+    if (c->state != CONN_OPEN)
+        return;
+    shut_pair(c, false);
+    if (c->is_out_over && !c->out.p)
+        conn_linger(c);
+    else if (c->is_out_over && !c->deadline_ms)
+        conn_set_deadline(c, FLUSH_TIMEOUT_MS);
+    else if (is_moved)
+        pump_run_again(c);
+}
+
+/* Whether a phase lasts too long. */
+static bool is_overdue(struct conn *c, unsigned progress, int64_t now_ms)
+{
+    int64_t age = now_ms - c->watched_ms;
+    switch (peer_phase_of(progress)) {
+    case PEER_IDLE:
+        return c->fed_progress == progress && age > c->pump->shared->header_timeout_ms;
+    case PEER_BODY:
+        return age > BODY_TIMEOUT_MS;
+    case PEER_BUSY:
+    default:
+        /* Handlers have their own deadlines, and so has writing. But behind bytes that nobody reads
+         * we do not see a client go. */
+        return c->in.p && age > STUCK_TIMEOUT_MS;
+    }
+}
+
+static bool tick(struct conn *c, int64_t now_ms)
+{
+    unsigned progress = peer_progress(c->peer);
+    if (progress != c->watched_progress) {
+        c->watched_progress = progress;
+        c->watched_ms = now_ms;
+    }
+    if (is_overdue(c, progress, now_ms)) {
+        log_info("connection ended, request too slow peer=%s", c->addr);
+        conn_kill(c);
+        return true;
+    }
+    shut_pair(c, true);
+    bool is_waiting = peer_phase_of(progress) == PEER_IDLE ? c->fed_progress == progress
+                                                           : peer_phase_of(progress) == PEER_BODY;
+    return is_waiting || c->in.p || c->deadline_ms || (c->is_in_over && !c->is_pair_shut);
+}
+
+static bool is_idle(struct conn *c)
+{
+    unsigned progress = peer_progress(c->peer);
+    return peer_phase_of(progress) == PEER_IDLE && c->fed_progress != progress && !c->in.p &&
+           !c->out.p;
+}
+
+/* The end of an answer is in the pair by the time the HTTP side calls itself idle, but epoll may
+ * not have told of it yet: it is looked for, or a stream would lose its last chunk. */
+static void end_if_idle(struct conn *c)
+{
+    if (!is_idle(c))
+        return;
+    c->pair.is_readable = true;
+    run(c);
+    if (c->state == CONN_OPEN && !c->pair.is_readable && is_idle(c))
+        conn_linger(c);
+}
+
+const struct conn_protocol conn_http1 = {
+    .name = "http/1.1", .start = start, .run = run, .tick = tick, .end_if_idle = end_if_idle};

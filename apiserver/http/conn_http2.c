@@ -1,0 +1,96 @@
+/* HTTP/2: what was decrypted goes straight into the session, what the session has to say is
+ * encrypted, all on the pump's thread. The client is always read, or two sides that both wait for
+ * the other to read would do so for ever; what that could make us keep has ceilings in the session.
+ */
+#include "apiserver/base/log.h"
+#include "apiserver/http/conn.h"
+#include "apiserver/http/h2.h"
+#include "apiserver/http/pump.h"
+
+static void notify(void *conn)
+{
+    pump_run_again(conn);
+}
+
+static bool start(struct conn *c)
+{
+    struct pump *p = c->pump;
+    c->h2 = h2_new(p->shared->h2, c->peer, &p->box, notify, c);
+    return c->h2 != NULL;
+}
+
+static bool read_in(struct conn *c)
+{
+    size_t n = 0;
+    if (c->is_in_over || !c->tcp.is_readable)
+        return false;
+    switch (conn_receive(c, &n)) {
+    case IO_DONE:
+        c->is_in_over = !h2_feed(c->h2, c->pump->scratch, n);
+        return true;
+    case IO_END:
+        c->is_in_over = true;
+        h2_end_input(c->h2);
+        return true;
+    case IO_BROKEN:
+        conn_kill(c);
+        return false;
+    case IO_WAIT:
+    default:
+        return false;
+    }
+}
+
+static bool write_out(struct conn *c)
+{
+    struct pump *p = c->pump;
+    if (c->out.p)
+        return false;
+    size_t n = h2_read(c->h2, p->scratch, sizeof p->scratch);
+    return n > 0 && conn_send(c, p->scratch, n);
+}
+
+/* For a client to take what was sent to it, as long as it takes nothing at all. */
+static void watch_backlog(struct conn *c, bool is_flushed)
+{
+    if (!c->out.p)
+        c->deadline_ms = 0;
+    else if (is_flushed || !c->deadline_ms)
+        conn_set_deadline(c, c->pump->shared->h2->idle_timeout_ms);
+}
+
+static void run(struct conn *c)
+{
+    bool is_moved = true, is_flushed = false;
+    for (int i = 0; i < CONN_TURNS && is_moved && c->state == CONN_OPEN; i++) {
+        is_moved = conn_flush(c);
+        is_flushed |= is_moved;
+        is_moved = c->state == CONN_OPEN && (read_in(c) | is_moved);
+        is_moved = c->state == CONN_OPEN && (write_out(c) | is_moved);
+    }
+    if (c->state != CONN_OPEN)
+        return;
+    watch_backlog(c, is_flushed);
+    pump_need_ticks(c);
+    if (!c->out.p && h2_is_over(c->h2))
+        conn_linger(c);
+    else if (is_moved)
+        pump_run_again(c);
+}
+
+/* Then at once what the tick made it say. */
+static bool tick(struct conn *c, int64_t now_ms)
+{
+    bool needs_more = h2_tick(c->h2, now_ms);
+    run(c);
+    return needs_more || c->deadline_ms || c->state != CONN_OPEN;
+}
+
+static void end_if_idle(struct conn *c)
+{
+    h2_drain(c->h2);
+    run(c);
+}
+
+const struct conn_protocol conn_http2 = {
+    .name = "h2", .start = start, .run = run, .tick = tick, .end_if_idle = end_if_idle};
