@@ -1,4 +1,5 @@
-/* Labels, annotations and other fixed names that the reconciler reads and writes. Source: resources.md 8, 9. */
+/* Labels, annotations and other fixed names that the reconciler reads and writes. Source:
+ * docs/resources.md 8, 9. */
 #pragma once
 
 #define LABEL_NAME_HASH "agents.x-k8s.io/sandbox-name-hash" /* the tracking label */
@@ -17,9 +18,16 @@
 #define ANNOTATION_PROPAGATED_ANNOTATIONS "agents.x-k8s.io/propagated-annotations"
 #define ANNOTATION_TRACE_CONTEXT "opentelemetry.io/trace-context"
 #define ANNOTATION_TEMPLATE_REF "agents.x-k8s.io/sandbox-template-ref"
+#define ANNOTATION_SANDBOX_NAME                                                                    \
+    "agents.x-k8s.io/sandbox-name" /* the assignment; as a label: its deprecated form */
+#define ANNOTATION_FIRST_OBSERVED_AT "agents.x-k8s.io/controller-first-observed-at"
+#define ANNOTATION_FIRST_READY_AT "agents.x-k8s.io/claim-first-ready-at"
+#define ANNOTATION_WEBHOOK_OBSERVED_AT "agents.x-k8s.io/webhook-first-observed-at"
+#define ANNOTATION_CLIENT_REQUESTED_AT "agents.x-k8s.io/client-first-requested-at"
 #define ANNOTATION_SAFE_TO_EVICT "cluster-autoscaler.kubernetes.io/safe-to-evict"
 #define GROUP_AGENTS "agents.x-k8s.io"
 #define GROUP_EXTENSIONS "extensions.agents.x-k8s.io"
+#define POLICY_SUFFIX "-network-policy" /* of a template's NetworkPolicy, after its name */
 #define KIND_SANDBOX "Sandbox"
 #define KIND_CLAIM "SandboxClaim"
 #define KIND_POOL "SandboxWarmPool"

@@ -49,8 +49,11 @@ struct fresh { /* shared asking for the store's revision; see fresh.c */
     struct err err;
 };
 
+struct bind; /* bind.c: the index of candidates for claims */
+
 struct registry {
     struct store *store;
+    struct bind *bind; /* NULL = claims are stored as they come */
     const struct admit_env *admit;
     char *prefix;
     size_t history_events, history_bytes;
@@ -162,7 +165,15 @@ void watches_end(struct registry *r); /* every watch ends cleanly */
 void *watch_timer_run(void *registry);
 
 /* ---- writing (commit.c) ---- */
-enum commit_outcome { COMMITTED, COMMIT_RACED, COMMIT_FENCED };
+enum commit_outcome { COMMITTED, COMMIT_RACED, COMMIT_BESIDE_RACED, COMMIT_FENCED };
+/* An object of another kind that is changed in the same transaction: both or neither. */
+struct commit_beside {
+    struct table *table;
+    const char *namespace_name, *name;
+    const char *json;
+    size_t json_len;
+    int64_t seen_rev;
+};
 struct commit {
     struct registry *registry;
     struct table *table;
@@ -170,13 +181,15 @@ struct commit {
     const char *namespace_name, *name, *uid;
     const char *json; /* NULL = delete */
     size_t json_len;
-    int64_t seen_rev; /* the key must be at it; 0 = absent */
+    int64_t seen_rev;                   /* the key must be at it; 0 = absent */
+    const struct commit_beside *beside; /* NULL = none */
     const struct store_compare *fence;
     int64_t deadline_ms;
 };
 /* One transaction, carried to a certain end: an unknown outcome is read back. COMMIT_RACED:
- * somebody else wrote; ret_current
- * ({0}-started) is what is there, key NULL = nothing. Does not wait for the cache. */
+ * somebody else wrote; ret_current ({0}-started) is what is there, key NULL = nothing.
+ * COMMIT_BESIDE_RACED: the object itself is as it was seen, the one beside it is not. Does not
+ * wait for the cache. */
 int commit_run(const struct commit *c, enum commit_outcome *ret, int64_t *ret_rev,
                struct store_kv *ret_current, struct err *err);
 /* Waits a while until the cache has that revision; a write that was done stays done when it does
@@ -191,5 +204,13 @@ int current_stored(struct registry *r, struct table *t, const char *op, const ch
 /* What a lost race left behind, as object; ERR_NOT_FOUND when nothing. Takes kv's value. */
 int current_of_race(struct table *t, const char *name, struct store_kv *kv, struct object **ret,
                     struct err *err);
+/* ---- binding (bind.c); all take NULL for "no binding" ---- */
+struct bind_ops;
+struct bind *bind_new(const struct bind_ops *ops);
+void bind_free(struct bind *b);
+/* A change of that table, which the tables have already; the store's watch thread. */
+void bind_note(struct bind *b, const struct table *t, const char *item, const struct change *c);
+void bind_reload(struct bind *b, const struct registry *r); /* after a load; the sync thread */
+
 char *object_print_stored(cJSON *tree,
                           size_t *ret_len); /* sorts tree and drops its resourceVersion */

@@ -8,8 +8,16 @@
 #include "apiserver/base/clock.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
+#include "apiserver/base/metric.h"
 #include "apiserver/base/thread.h"
 #include "apiserver/registry/cache.h"
+
+static struct metric writes_metric = {
+    .name = "apiserver_storage_writes_total",
+    .help = "Objects written to the store or deleted from it, by resource.",
+    .type = METRIC_COUNTER,
+    .labels = {"resource"},
+};
 
 #define AGAIN_MIN_MS 20 /* between tries; doubles up to */
 #define AGAIN_MAX_MS 500
@@ -131,15 +139,26 @@ static enum finding judge_state(const struct commit *c, const struct store_kv *k
 
 /* ---- the transaction ---- */
 
+static void count_write(const struct table *t)
+{
+    metric_add(&writes_metric, 1, (const char *const[]){t->kind->plural});
+}
+
+/* The compares are in this order: the object, the one beside it, the fence. */
 static int send(const struct commit *c, const char *key, struct store_txn_result *ret,
                 struct err *err)
 {
-    struct store_compare compares[2] = {{key, STORE_MOD, c->seen_rev}};
-    size_t n = 1;
+    const struct commit_beside *b = c->beside;
+    SCOPED_FREE char *beside_key = b ? key_of_object(b->table, b->namespace_name, b->name) : NULL;
+    struct store_compare compares[3] = {{key, STORE_MOD, c->seen_rev}};
+    struct store_op ops[2] = {{.key = key, .value = c->json, .value_len = c->json_len}};
+    struct store_txn txn = {.compares = compares, .n_compares = 1, .ops = ops, .n_ops = 1};
+    if (b) {
+        compares[txn.n_compares++] = (struct store_compare){beside_key, STORE_MOD, b->seen_rev};
+        ops[txn.n_ops++] = (struct store_op){beside_key, b->json, b->json_len, 0};
+    }
     if (c->fence)
-        compares[n++] = *c->fence;
-    struct store_op op = {.key = key, .value = c->json, .value_len = c->json_len};
-    struct store_txn txn = {.compares = compares, .n_compares = n, .ops = &op, .n_ops = 1};
+        compares[txn.n_compares++] = *c->fence;
     return store_txn(c->registry->store, &txn, c->deadline_ms, ret, err);
 }
 
@@ -176,12 +195,19 @@ static int read_back(const struct commit *c, const char *key, enum finding *ret,
     return give_up(err);
 }
 
-/* A transaction that did not hold: who was in the way? current[0] is the object, current[1] the
- * fence. */
+static bool is_at(const struct store_kv *kv, int64_t rev)
+{
+    return kv->key ? kv->mod_rev == rev : rev == 0;
+}
+
+/* A transaction that did not hold: who was in the way? */
 static enum commit_outcome judge_refusal(const struct commit *c, const struct store_kv *current)
 {
-    bool is_object_right = current->key ? current->mod_rev == c->seen_rev : c->seen_rev == 0;
-    return is_object_right ? COMMIT_FENCED : COMMIT_RACED;
+    if (!is_at(&current[0], c->seen_rev))
+        return COMMIT_RACED;
+    if (c->beside && !is_at(&current[1], c->beside->seen_rev))
+        return COMMIT_BESIDE_RACED;
+    return COMMIT_FENCED;
 }
 
 /* One try; 1 = send it again. */
@@ -202,7 +228,7 @@ static int try_once(const struct commit *c, const char *key, bool is_again,
          */
         if (is_again)
             finding = judge_state(c, &res.current[0], res.rev, ret_rev);
-        *ret = finding == OURS ? COMMITTED : judge_refusal(c, &res.current[0]);
+        *ret = finding == OURS ? COMMITTED : judge_refusal(c, res.current);
         *ret_current = steal(&res.current[0]);
         return finding == UNCLEAR ? give_up(err) : 0;
     }
@@ -229,6 +255,11 @@ int commit_run(const struct commit *c, enum commit_outcome *ret, int64_t *ret_re
             rc = give_up(&e);
         else
             rc = try_once(c, key, true, ret, ret_rev, ret_current, &e);
+    }
+    if (rc == 0 && *ret == COMMITTED) {
+        count_write(c->table);
+        if (c->beside)
+            count_write(c->beside->table);
     }
     return rc == 0 ? 0 : refuse_store(c->table->kind, c->op, &e, err);
 }

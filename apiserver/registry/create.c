@@ -1,11 +1,12 @@
 /* POST: admission, then one transaction that wants the key absent. A generated name that is taken
- * is drawn again. */
+ * is drawn again. A claim is bound in the same transaction when there is somebody for it. */
 #include "apiserver/base/clock.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
+#include "apiserver/registry/bind_try.h"
 #include "apiserver/registry/cache.h"
 
-#define NAME_ATTEMPTS 8 /* for a generated name. Source: kubernetes-api.md 14.4 */
+#define NAME_ATTEMPTS 8 /* for a generated name. Source: docs/kubernetes-api.md 14.4 */
 
 static int refuse_taken(const struct table *t, const char *name, const struct object *present,
                         bool is_generated, struct err *err)
@@ -43,21 +44,33 @@ static int create_dry(const struct creation *c, const cJSON *object, char *take_
 {
     SCOPED_FREE char *json = take_json;
     SCOPED(object_unref_p) struct object *present = NULL;
+    SCOPED(bind_try_fini) struct bind_try t;
+    const struct kind *kind = c->table->kind;
     const char *name = json_str_or(object, "metadata.name", "");
     const struct read_version latest = {READ_LATEST, 0};
-    int rc = registry_reach(c->registry, c->table->kind, "create", latest, c->deadline_ms, err);
+    bool may_bind = bind_try_begin(&t, c->registry, kind, c->namespace_name, object, NULL, true);
+    int rc = registry_reach(c->registry, kind, "create", latest, c->deadline_ms, err);
     if (rc < 0)
         return rc;
     rc = current_cached(c->registry, c->table, c->namespace_name, name, &present);
     if (rc != -ERR_NOT_FOUND)
         return refuse_taken(c->table, name, present, c->is_last_attempt_of_many, err);
-    return object_from_bytes(c->table->kind, steal(&json), len, 0, ret, err);
+    if (may_bind && bind_try_next(&t, object))
+        return object_from_bytes(kind, steal(&t.claim_json), t.claim_len, 0, ret, err);
+    return object_from_bytes(kind, steal(&json), len, 0, ret, err);
 }
 
-static int create_for_real(const struct creation *c, const cJSON *object, char *take_json,
-                           size_t len, struct object **ret, struct err *err)
+/* What is to be stored in one try: the object, or the claim as it is bound with its member. */
+struct attempt {
+    char **json; /* whose owner hands it on after success */
+    size_t len;
+    const struct commit_beside *beside;
+};
+
+/* 0 = stored, 1 = only the member was in the way. */
+static int create_attempt(const struct creation *c, const cJSON *object, const struct attempt *a,
+                          struct object **ret, struct err *err)
 {
-    SCOPED_FREE char *json = take_json;
     SCOPED(store_kv_fini) struct store_kv current = {0};
     SCOPED(object_unref_p) struct object *present = NULL;
     const char *name = json_str_or(object, "metadata.name", "");
@@ -68,8 +81,9 @@ static int create_for_real(const struct creation *c, const cJSON *object, char *
         .namespace_name = c->namespace_name,
         .name = name,
         .uid = json_str_or(object, "metadata.uid", ""),
-        .json = json,
-        .json_len = len,
+        .json = *a->json,
+        .json_len = a->len,
+        .beside = a->beside,
         .fence = c->opts->fence,
         .deadline_ms = c->deadline_ms,
     };
@@ -78,14 +92,51 @@ static int create_for_real(const struct creation *c, const cJSON *object, char *
     int rc = commit_run(&commit, &outcome, &rev, &current, err);
     if (rc < 0)
         return rc;
-    if (outcome == COMMIT_FENCED)
+    switch (outcome) {
+    case COMMITTED:
+        break;
+    case COMMIT_BESIDE_RACED:
+        return 1;
+    case COMMIT_FENCED:
         return refuse_fenced(c->table->kind, name, err);
-    if (outcome == COMMIT_RACED) {
+    case COMMIT_RACED:
         (void)current_of_race(c->table, name, &current, &present, NULL);
         return refuse_taken(c->table, name, present, c->is_last_attempt_of_many, err);
     }
     commit_wait(c->registry, rev, c->deadline_ms);
-    return object_from_bytes(c->table->kind, steal(&json), len, rev, ret, err);
+    return object_from_bytes(c->table->kind, steal(a->json), a->len, rev, ret, err);
+}
+
+/* A claim with the best member that nobody takes first. 0 = stored, 1 = not bound. */
+static int create_bound(const struct creation *c, const cJSON *object, struct object **ret,
+                        struct err *err)
+{
+    SCOPED(bind_try_fini) struct bind_try t;
+    if (!bind_try_begin(&t, c->registry, c->table->kind, c->namespace_name, object, NULL, false))
+        return 1;
+    int rc = 1;
+    while (rc == 1 && bind_try_next(&t, object)) {
+        struct attempt a = {&t.claim_json, t.claim_len, &t.beside};
+        rc = create_attempt(c, object, &a, ret, err);
+        if (rc == 1)
+            bind_try_lost(&t);
+    }
+    if (rc >= 0)
+        bind_try_count(&t, "post", rc == 0);
+    if (rc == 0)
+        bind_try_won(&t);
+    return rc;
+}
+
+static int create_for_real(const struct creation *c, const cJSON *object, char *take_json,
+                           size_t len, struct object **ret, struct err *err)
+{
+    SCOPED_FREE char *json = take_json;
+    int rc = create_bound(c, object, ret, err);
+    if (rc <= 0)
+        return rc;
+    struct attempt plain = {&json, len, NULL};
+    return create_attempt(c, object, &plain, ret, err);
 }
 
 /* Admission and storing of one tree, which is used up. */

@@ -16,6 +16,7 @@ struct registry *registry_new(const struct registry_config *config)
     struct registry *r = xcalloc(1, sizeof *r);
     r->store = config->store;
     r->admit = config->admit;
+    r->bind = bind_new(config->bind);
     r->prefix = xstrdup(config->prefix ? config->prefix : "/registry/");
     r->history_events = config->history_events ? config->history_events : HISTORY_EVENTS;
     r->history_bytes = config->history_bytes ? config->history_bytes : HISTORY_BYTES;
@@ -61,6 +62,7 @@ void registry_free(struct registry *r)
     for (size_t i = 0; i < r->n_tables; i++)
         table_fini(&r->tables[i]);
     free(r->tables);
+    bind_free(r->bind);
     err_fini(&r->fresh.err);
     pthread_cond_destroy(&r->moved);
     pthread_cond_destroy(&r->timer);

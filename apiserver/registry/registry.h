@@ -1,6 +1,7 @@
-/* The generic store of objects: every verb for every kind, as table + admission + storage. Holds a cache of all objects (the
- * stored bytes), fed by one watch over the whole key space; reads and watches are served from it. A write is acknowledged when
- * this cache has it. Any thread; reads never block on storage except where said; writes block up to the deadline. */
+/* The generic store of objects: every verb for every kind, as table + admission + storage. Holds a
+ * cache of all objects (the stored bytes), fed by one watch over the whole key space; reads and
+ * watches are served from it. A write is acknowledged when this cache has it. Any thread; reads
+ * never block on storage except where said; writes block up to the deadline. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,6 +15,7 @@
 #include "storage/store.h"
 
 struct registry;
+struct bind_ops; /* bind.h */
 struct registry_config {
     struct store *store;             /* borrowed */
     const struct kind *const *kinds; /* ended by NULL */
@@ -22,6 +24,7 @@ struct registry_config {
     size_t history_events;           /* kept for resuming watches, per kind; 0 = 10,000 */
     size_t history_bytes;            /* and at most so many bytes; 0 = 16 MiB */
     int64_t bookmark_period_ms;      /* 0 = 60,000 */
+    const struct bind_ops *bind;     /* borrowed; NULL = claims are stored as they come */
 };
 struct registry *registry_new(const struct registry_config *config);
 /* Loads the cache on threads of its own; returns at once. */
@@ -31,37 +34,47 @@ void registry_stop(struct registry *r);
 void registry_free(struct registry *r);
 /* The cache is loaded and its link to the store works; for readyz. */
 bool registry_is_synced(const struct registry *r);
-int64_t registry_revision(const struct registry *r); /* newest revision in the cache; 0 = none yet */
+int64_t
+registry_revision(const struct registry *r); /* newest revision in the cache; 0 = none yet */
 
-/* ---- reads: ERR_UNAVAILABLE while the cache is not loaded, never 404 or an empty list then ---- */
+/* ---- reads: ERR_UNAVAILABLE while the cache is not loaded, never 404 or an empty list then ----
+ */
 
 /* How fresh a read must be. */
-enum read_match { READ_LATEST /* linearizable */, READ_ANY /* resourceVersion=0 */, READ_AT_LEAST, READ_EXACT };
+enum read_match {
+    READ_LATEST /* linearizable */,
+    READ_ANY /* resourceVersion=0 */,
+    READ_AT_LEAST,
+    READ_EXACT
+};
 struct read_version {
     enum read_match match;
     int64_t rev; /* for AT_LEAST and EXACT */
 };
-/* ret is a new reference. ERR_NOT_FOUND with details; ERR_TIMEOUT (ResourceVersionTooLarge) when rev does not come in 3 s. */
-int registry_get(struct registry *r, const struct kind *kind, const char *namespace_name, const char *name,
-                 struct read_version version, int64_t deadline_ms, struct object **ret, struct err *err);
+/* ret is a new reference. ERR_NOT_FOUND with details; ERR_TIMEOUT (ResourceVersionTooLarge) when
+ * rev does not come in 3 s. */
+int registry_get(struct registry *r, const struct kind *kind, const char *namespace_name,
+                 const char *name, struct read_version version, int64_t deadline_ms,
+                 struct object **ret, struct err *err);
 
 struct list_request {
     const struct kind *kind;
-    const char *namespace_name; /* NULL or "" = all namespaces */
+    const char *namespace_name;      /* NULL or "" = all namespaces */
     const struct selector *selector; /* NULL = everything */
     struct read_version version;
     int64_t limit;              /* 0 = all */
     const char *continue_token; /* NULL or "" = from the start */
     int64_t deadline_ms;
 };
-struct list_result { /* starts as {0} */
+struct list_result {         /* starts as {0} */
     struct object **objects; /* references */
     size_t n;
-    int64_t rev;             /* metadata.resourceVersion */
-    char *continue_token;    /* NULL on the last page */
-    int64_t remaining;       /* remainingItemCount; -1 = unknown (there is a selector) */
+    int64_t rev;          /* metadata.resourceVersion */
+    char *continue_token; /* NULL on the last page */
+    int64_t remaining;    /* remainingItemCount; -1 = unknown (there is a selector) */
 };
-int registry_list(struct registry *r, const struct list_request *req, struct list_result *ret, struct err *err);
+int registry_list(struct registry *r, const struct list_request *req, struct list_result *ret,
+                  struct err *err);
 void list_result_fini(struct list_result *l);
 
 /* ---- watch ---- */
@@ -77,22 +90,26 @@ struct watch_event { /* starts as {0}; watch_event_fini */
 void watch_event_fini(struct watch_event *e);
 struct watch_request {
     const struct kind *kind;
-    const char *namespace_name;      /* NULL or "" = all */
-    struct selector *take_selector;  /* NULL = everything; owned by the watch from the call on, also on failure */
-    bool send_initial;               /* the present objects as ADDED first */
-    bool send_initial_end;           /* then the marker bookmark */
-    struct read_version version;     /* with send_initial: how fresh; without: AT_LEAST rev = events after rev; LATEST/ANY = from now */
+    const char *namespace_name; /* NULL or "" = all */
+    struct selector *
+        take_selector; /* NULL = everything; owned by the watch from the call on, also on failure */
+    bool send_initial; /* the present objects as ADDED first */
+    bool send_initial_end;       /* then the marker bookmark */
+    struct read_version version; /* with send_initial: how fresh; without: AT_LEAST rev = events
+                                    after rev; LATEST/ANY = from now */
     bool bookmarks;
-    int64_t timeout_ms;              /* the watch ends by itself; 0 = never (in-process use) */
-    int64_t deadline_ms;             /* of the call itself */
+    int64_t timeout_ms;  /* the watch ends by itself; 0 = never (in-process use) */
+    int64_t deadline_ms; /* of the call itself */
 };
 struct watch;
-/* wake is called (on a registry thread, must not block or call back) whenever watch_next may have something new: once after
- * watch_next said 0, and when the watch is over. It may be NULL. Do not hold a lock that wake takes while calling watch_close,
- * which waits for a wake that runs. Close every watch before registry_free. */
-int registry_watch(struct registry *r, const struct watch_request *req, void (*wake)(void *ctx), void *ctx,
-                   struct watch **ret, struct err *err);
-/* 1 = *ret filled, 0 = nothing now, -1 = the watch is over (time-out, cut off as too slow, shutdown). Never blocks. */
+/* wake is called (on a registry thread, must not block or call back) whenever watch_next may have
+ * something new: once after watch_next said 0, and when the watch is over. It may be NULL. Do not
+ * hold a lock that wake takes while calling watch_close, which waits for a wake that runs. Close
+ * every watch before registry_free. */
+int registry_watch(struct registry *r, const struct watch_request *req, void (*wake)(void *ctx),
+                   void *ctx, struct watch **ret, struct err *err);
+/* 1 = *ret filled, 0 = nothing now, -1 = the watch is over (time-out, cut off as too slow,
+ * shutdown). Never blocks. */
 int watch_next(struct watch *w, struct watch_event *ret);
 void watch_close(struct watch *w); /* after it returns wake is not called any more; frees */
 
@@ -104,17 +121,19 @@ struct write_options {
     enum field_validation field_validation;
     const struct pairs *decode_findings; /* see admit_request */
     bool is_system;                      /* our own reconciler writes */
-    const struct store_compare *fence;   /* extra compare of every transaction (the leader's lease); NULL = none */
-    struct pairs *warnings;              /* out, may be NULL */
+    const struct store_compare
+        *fence; /* extra compare of every transaction (the leader's lease); NULL = none */
+    struct pairs *warnings; /* out, may be NULL */
     int64_t deadline_ms;
 };
-/* ERR_FORBIDDEN/ERR_NOT_FOUND namespace, ERR_ALREADY_EXISTS, ERR_INVALID, ... Takes object over. ret is a new reference; with
- * dry_run it has no revision (rev 0). */
-int registry_create(struct registry *r, const struct kind *kind, const char *namespace_name, cJSON *take_object,
-                    const struct write_options *opts, struct object **ret, struct err *err);
+/* ERR_FORBIDDEN/ERR_NOT_FOUND namespace, ERR_ALREADY_EXISTS, ERR_INVALID, ... Takes object over.
+ * ret is a new reference; with dry_run it has no revision (rev 0). */
+int registry_create(struct registry *r, const struct kind *kind, const char *namespace_name,
+                    cJSON *take_object, const struct write_options *opts, struct object **ret,
+                    struct err *err);
 
-/* Read, change, write, again from the start when somebody else wrote in between. change gets the stored tree (with
- * resourceVersion) and returns the new one (owned by the registry). */
+/* Read, change, write, again from the start when somebody else wrote in between. change gets the
+ * stored tree (with resourceVersion) and returns the new one (owned by the registry). */
 struct update_request {
     const struct kind *kind;
     const char *namespace_name, *name;
@@ -123,10 +142,11 @@ struct update_request {
     int (*change)(void *ctx, const cJSON *old, cJSON **ret, struct err *err);
     void *ctx;
 };
-/* ret: the stored (or would-be) object, a new reference. An update that leaves a terminating object without finalizers deletes it.
- * A result equal to the stored object writes nothing. ERR_CONFLICT when the new tree names another resourceVersion. */
-int registry_update(struct registry *r, const struct update_request *req, const struct write_options *opts,
-                    struct object **ret, struct err *err);
+/* ret: the stored (or would-be) object, a new reference. An update that leaves a terminating object
+ * without finalizers deletes it. A result equal to the stored object writes nothing. ERR_CONFLICT
+ * when the new tree names another resourceVersion. */
+int registry_update(struct registry *r, const struct update_request *req,
+                    const struct write_options *opts, struct object **ret, struct err *err);
 
 struct delete_options {
     const char *uid, *resource_version; /* preconditions, NULL = none */
@@ -136,9 +156,12 @@ struct delete_options {
     const struct store_compare *fence;
     int64_t deadline_ms;
 };
-/* *ret_deleted tells whether the object is gone (Status Success) or now terminating; ret is its last state, a new reference. */
-int registry_delete(struct registry *r, const struct kind *kind, const char *namespace_name, const char *name,
-                    const struct delete_options *opts, struct object **ret, bool *ret_deleted, struct err *err);
+/* *ret_deleted tells whether the object is gone (Status Success) or now terminating; ret is its
+ * last state, a new reference. */
+int registry_delete(struct registry *r, const struct kind *kind, const char *namespace_name,
+                    const char *name, const struct delete_options *opts, struct object **ret,
+                    bool *ret_deleted, struct err *err);
 /* Each item by registry_delete; gone ones are skipped. ret holds what was found before. */
-int registry_delete_collection(struct registry *r, const struct list_request *list, const struct delete_options *opts,
-                               struct list_result *ret, struct err *err);
+int registry_delete_collection(struct registry *r, const struct list_request *list,
+                               const struct delete_options *opts, struct list_result *ret,
+                               struct err *err);

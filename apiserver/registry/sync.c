@@ -104,6 +104,7 @@ static int load(struct registry *r, struct err *err)
     if (rc == 0) {
         for (size_t i = 0; i < r->n_tables; i++)
             table_take(&r->tables[i], &loaded[i], rev);
+        bind_reload(r->bind, r);
         pthread_mutex_lock(&r->mutex);
         bool is_reload = r->is_loaded;
         r->loaded_rev = rev;
@@ -152,15 +153,18 @@ static void apply_event(struct registry *r, struct store_event *e, struct wake_l
     struct table *t = key_table(r, e->kv.key, &item);
     if (!t)
         return;
+    const struct change *c = NULL;
     pthread_rwlock_wrlock(&t->lock);
     if (e->kv.mod_rev <= r->watch_loaded_rev) {
         table_replay(t, item, e);
     } else {
-        const struct change *c = table_apply(t, item, e);
+        c = table_apply(t, item, e);
         if (c)
             watches_note(t, c, wake);
     }
     pthread_rwlock_unlock(&t->lock);
+    if (c)
+        bind_note(r->bind, t, item, c); /* only this thread changes the ring, so c is still there */
 }
 
 static void on_events(void *ctx, struct store_event *events, size_t n, int64_t rev)

@@ -1,0 +1,557 @@
+#include "reconcile/claim.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "apiserver/base/clock.h"
+#include "apiserver/base/json.h"
+#include "apiserver/base/mem.h"
+#include "apiserver/base/str.h"
+#include "openapi/kinds.h"
+#include "openapi/semantic.h"
+#include "reconcile/blueprint.h"
+#include "reconcile/child.h"
+#include "reconcile/condition.h"
+#include "reconcile/keys.h"
+
+/* ---- errors ---- */
+
+int claim_fail(struct claim_error *e, enum claim_failure failure, const char *fmt, ...)
+{
+    va_list args;
+    claim_error_fini(e);
+    va_start(args, fmt);
+    if (vasprintf(&e->text, fmt, args) < 0)
+        abort();
+    va_end(args);
+    e->failure = failure;
+    return -1;
+}
+
+void claim_error_fini(struct claim_error *e)
+{
+    free(e->text);
+    *e = (struct claim_error){0};
+}
+
+bool claim_error_is_final(const struct claim_error *e)
+{
+    return e->failure == CLAIM_BAD_METADATA || e->failure == CLAIM_ENV_REFUSED ||
+           e->failure == CLAIM_NOT_OWNED || e->failure == CLAIM_BAD_VOLUMES;
+}
+
+/* ---- the claim alone ---- */
+
+const char *claim_pool_name(const cJSON *claim)
+{
+    return json_str_or(claim, "spec.warmPoolRef.name", "");
+}
+
+static const cJSON *claim_condition(const cJSON *claim, const char *type)
+{
+    return condition_find(json_at(claim, "status.conditions"), type);
+}
+
+static bool is_true(const cJSON *condition)
+{
+    return str_equal(json_str(condition, "status"), "True");
+}
+
+/* When the time to live after the pod's end is over; INT64_MAX = it does not run. */
+static int64_t ttl_end_ms(const cJSON *claim)
+{
+    int64_t ttl_s, finished_ms;
+    const cJSON *finished = claim_condition(claim, "Finished");
+    const char *at = json_str(finished, "lastTransitionTime");
+    if (json_node_i64(json_at(claim, "spec.lifecycle.ttlSecondsAfterFinished"), &ttl_s) < 0 ||
+        !is_true(finished) || !at || clock_parse_rfc3339(at, &finished_ms) < 0)
+        return INT64_MAX;
+    return finished_ms + ttl_s * 1000;
+}
+
+int64_t claim_time_left_ms(const cJSON *claim, int64_t now_unix_ms)
+{
+    const char *at = json_str(claim, "spec.lifecycle.shutdownTime");
+    int64_t end_ms = ttl_end_ms(claim), shutdown_ms;
+    if (at && clock_parse_rfc3339(at, &shutdown_ms) == 0 && shutdown_ms < end_ms)
+        end_ms = shutdown_ms;
+    return end_ms == INT64_MAX ? INT64_MAX : end_ms - now_unix_ms;
+}
+
+bool claim_shows_expired(const cJSON *claim)
+{
+    return str_equal(json_str(claim_condition(claim, "Ready"), "reason"), "ClaimExpired");
+}
+
+bool claim_is_ready(const cJSON *status)
+{
+    return is_true(condition_find(json_get(status, "conditions"), "Ready"));
+}
+
+bool claim_has_metadata(const cJSON *claim)
+{
+    const cJSON *metadata = json_at(claim, "spec.additionalPodMetadata");
+    return json_len(json_get(metadata, "labels")) + json_len(json_get(metadata, "annotations")) > 0;
+}
+
+bool claim_is_cold_only(const cJSON *claim)
+{
+    return json_len(json_at(claim, "spec.env")) > 0 ||
+           json_len(json_at(claim, "spec.volumeClaimTemplates")) > 0;
+}
+
+const char *claim_assignment(const cJSON *claim, bool *ret_from_label)
+{
+    const char *by_annotation = meta_annotation(claim, ANNOTATION_SANDBOX_NAME);
+    const char *by_label = meta_label(claim, ANNOTATION_SANDBOX_NAME);
+    *ret_from_label = !by_annotation || !*by_annotation;
+    if (!*ret_from_label)
+        return by_annotation;
+    return by_label && *by_label ? by_label : NULL;
+}
+
+/* ---- maps of metadata ---- */
+
+static cJSON *ensure_map(cJSON *metadata, const char *map)
+{
+    return json_ensure_object(metadata, map);
+}
+
+/* An empty map is no map. */
+static void drop_entry(cJSON *metadata, const char *map, const char *key)
+{
+    cJSON *entries = json_get(metadata, map);
+    json_remove(entries, key);
+    if (entries && !entries->child)
+        json_remove(metadata, map);
+}
+
+static void set_entry(cJSON *metadata, const char *map, const char *key, const char *value)
+{
+    if (value)
+        json_set_str(ensure_map(metadata, map), key, value);
+    else
+        drop_entry(metadata, map, key);
+}
+
+void claim_set_assignment(cJSON *claim, const char *sandbox_name)
+{
+    cJSON *metadata = json_ensure_object(claim, "metadata");
+    set_entry(metadata, "annotations", ANNOTATION_SANDBOX_NAME, sandbox_name);
+    drop_entry(metadata, "labels", ANNOTATION_SANDBOX_NAME);
+}
+
+void claim_clear_assignment(cJSON *claim)
+{
+    bool from_label;
+    claim_assignment(claim, &from_label);
+    drop_entry(json_get(claim, "metadata"), from_label ? "labels" : "annotations",
+               ANNOTATION_SANDBOX_NAME);
+}
+
+/* ---- candidates ---- */
+
+bool claim_controls(const cJSON *claim, const cJSON *sandbox)
+{
+    return owner_class(sandbox, claim) == OWNED;
+}
+
+static bool is_pool_owned(const cJSON *sandbox)
+{
+    return owner_is_kind(owner_controller(sandbox), GROUP_EXTENSIONS, KIND_POOL);
+}
+
+static char *static_error(const cJSON *sandbox)
+{
+    const cJSON *controller = owner_controller(sandbox);
+    if (meta_is_terminating(sandbox))
+        return xstrdup("sandbox is deleted");
+    if (!meta_label(sandbox, LABEL_WARM_POOL))
+        return xstrdup("sandbox is missing the warm pool sandbox label");
+    if (!meta_label(sandbox, LABEL_TEMPLATE_REF_HASH))
+        return xstrdup("sandbox is missing the sandbox template ref hash label");
+    if (!controller)
+        return xasprintf("sandbox %s/%s is unowned and cannot be safely adopted",
+                         meta_namespace(sandbox), meta_name(sandbox));
+    if (!is_pool_owned(sandbox))
+        return xasprintf("sandbox %s/%s is not managed by warm pool. Controller: %s/%s",
+                         meta_namespace(sandbox), meta_name(sandbox),
+                         json_str_or(controller, "kind", ""), json_str_or(controller, "name", ""));
+    return NULL;
+}
+
+const char *claim_member_pool(const cJSON *sandbox)
+{
+    SCOPED_FREE char *error = static_error(sandbox);
+    return error ? NULL : json_str(owner_controller(sandbox), "name");
+}
+
+char *claim_candidate_error(const cJSON *claim, const cJSON *sandbox)
+{
+    if (!str_equal(meta_namespace(sandbox), meta_namespace(claim)))
+        return xasprintf("cross-namespace adoption forbidden: sandbox is in \"%s\", claim is in "
+                         "\"%s\"",
+                         meta_namespace(sandbox), meta_namespace(claim));
+    char *error = static_error(sandbox);
+    if (error)
+        return error;
+    if (!str_equal(json_str(owner_controller(sandbox), "name"), claim_pool_name(claim)))
+        return xasprintf("incorrect warm pool, expected %s", claim_pool_name(claim));
+    return NULL;
+}
+
+/* ---- pod metadata ---- */
+
+/* Who made the claim, as its Sandbox tells: NULL = says nothing. */
+static const char *created_by(const cJSON *claim)
+{
+    const char *by = meta_label(claim, LABEL_CREATED_BY);
+    return by && *by ? by : NULL;
+}
+
+static int merge_map(const cJSON *claim, const char *map, const char *what, cJSON *metadata,
+                     struct claim_error *e)
+{
+    const cJSON *entry, *wanted = json_get(json_at(claim, "spec.additionalPodMetadata"), map);
+    cJSON_ArrayForEach(entry, wanted)
+    {
+        const cJSON *is = json_get(json_get(metadata, map), entry->string);
+        if (cJSON_IsString(is) && !str_equal(is->valuestring, entry->valuestring))
+            return claim_fail(e, CLAIM_OTHER,
+                              "metadata override conflict: %s \"%s\" is defined in template with "
+                              "value \"%s\", but claim requests \"%s\"",
+                              what, entry->string, is->valuestring, entry->valuestring);
+        json_set_str(ensure_map(metadata, map), entry->string, entry->valuestring);
+    }
+    return 0;
+}
+
+/* Puts what a claim adds onto pod metadata. hash NULL = leave as it is. */
+static int add_claim(const cJSON *claim, const char *hash, cJSON *metadata, struct claim_error *e)
+{
+    set_entry(metadata, "labels", LABEL_CLAIM_UID, meta_uid(claim));
+    set_entry(metadata, "labels", LABEL_CREATED_BY, created_by(claim));
+    if (hash)
+        set_entry(metadata, "labels", LABEL_TEMPLATE_REF_HASH, hash);
+    if (merge_map(claim, "labels", "label", metadata, e) < 0)
+        return -1;
+    return merge_map(claim, "annotations", "annotation", metadata, e);
+}
+
+int claim_pod_metadata(const cJSON *claim, const cJSON *template, const char *hash, cJSON **ret,
+                       struct claim_error *e)
+{
+    static const char *const maps[] = {"labels", "annotations"};
+    const cJSON *from = json_at(template, "spec.podTemplate.metadata");
+    SCOPED(json_free_p) cJSON *metadata = json_object();
+    for (size_t i = 0; i < ARRAY_LEN(maps); i++) {
+        const cJSON *map = json_get(from, maps[i]);
+        if (map && map->child)
+            json_set(metadata, maps[i], json_copy(map));
+    }
+    if (add_claim(claim, hash, metadata, e) < 0)
+        return -1;
+    *ret = steal(&metadata);
+    return 0;
+}
+
+static cJSON *pod_template_of(cJSON *sandbox)
+{
+    return json_ensure_object(json_ensure_object(sandbox, "spec"), "podTemplate");
+}
+
+static void set_label_if_other(cJSON *sandbox, const char *key, const char *value, bool *changes)
+{
+    if (str_equal(meta_label(sandbox, key), value))
+        return;
+    set_entry(json_ensure_object(sandbox, "metadata"), "labels", key, value);
+    *changes = true;
+}
+
+int claim_maintain(const cJSON *claim, const cJSON *template, const char *launch_type,
+                   cJSON *sandbox, bool *ret_changes, struct claim_error *e)
+{
+    SCOPED(json_free_p) cJSON *wanted = NULL;
+    char hash[NAME_HASH_SIZE];
+    *ret_changes = false;
+    if (!meta_label(sandbox, LABEL_LAUNCH_TYPE))
+        set_label_if_other(sandbox, LABEL_LAUNCH_TYPE, launch_type, ret_changes);
+    if (!template)
+        return 0;
+    template_ref_hash(meta_name(template), hash);
+    if (claim_pod_metadata(claim, template, hash, &wanted, e) < 0)
+        return -1;
+    set_label_if_other(sandbox, LABEL_TEMPLATE_REF_HASH, hash, ret_changes);
+    set_label_if_other(sandbox, LABEL_CREATED_BY, created_by(claim), ret_changes);
+    cJSON *pod_template = pod_template_of(sandbox);
+    if (semantic_equal(&shape_pod_metadata, json_get(pod_template, "metadata"), wanted))
+        return 0;
+    json_set(pod_template, "metadata", steal(&wanted));
+    *ret_changes = true;
+    return 0;
+}
+
+/* ---- adoption ---- */
+
+void claim_own(const cJSON *claim, cJSON *sandbox)
+{
+    cJSON *refs = json_array();
+    json_push(refs, owner_reference(claim));
+    json_set(json_ensure_object(sandbox, "metadata"), "ownerReferences", refs);
+}
+
+static void adopt_metadata(const cJSON *claim, const char *hash, cJSON *member)
+{
+    static const char *const dropped[] = {LABEL_WARM_POOL, LABEL_POD_TEMPLATE_HASH,
+                                          LABEL_BLUEPRINT_HASH};
+    cJSON *metadata = json_ensure_object(member, "metadata");
+    const char *trace = meta_annotation(claim, ANNOTATION_TRACE_CONTEXT);
+    for (size_t i = 0; i < ARRAY_LEN(dropped); i++)
+        drop_entry(metadata, "labels", dropped[i]);
+    set_entry(metadata, "labels", LABEL_LAUNCH_TYPE, LAUNCH_WARM);
+    set_entry(metadata, "labels", LABEL_CLAIM_UID, meta_uid(claim));
+    set_entry(metadata, "labels", LABEL_CREATED_BY, created_by(claim));
+    if (hash)
+        set_entry(metadata, "labels", LABEL_TEMPLATE_REF_HASH, hash);
+    set_entry(metadata, "annotations", ANNOTATION_POD_NAME, meta_name(member));
+    if (trace)
+        set_entry(metadata, "annotations", ANNOTATION_TRACE_CONTEXT, trace);
+    claim_own(claim, member);
+}
+
+/* The template's metadata, or, when that could not be read, what is there. */
+static int adopt_pod_metadata(const cJSON *claim, const cJSON *template, const char *hash,
+                              cJSON *member, struct claim_error *e)
+{
+    cJSON *pod_template = pod_template_of(member), *metadata = NULL;
+    if (template) {
+        if (claim_pod_metadata(claim, template, hash, &metadata, e) < 0)
+            return -1;
+        json_set(pod_template, "metadata", metadata);
+        return 0;
+    }
+    metadata = json_ensure_object(pod_template, "metadata");
+    const cJSON *evict = json_get(json_get(metadata, "annotations"), ANNOTATION_SAFE_TO_EVICT);
+    if (cJSON_IsString(evict) && str_equal(evict->valuestring, "true"))
+        drop_entry(metadata, "annotations", ANNOTATION_SAFE_TO_EVICT);
+    return add_claim(claim, hash, metadata, e);
+}
+
+int claim_adopt(const cJSON *claim, const cJSON *template, const cJSON *member, cJSON **ret,
+                struct claim_error *e)
+{
+    char of_template[NAME_HASH_SIZE];
+    const char *hash = meta_label(member, LABEL_TEMPLATE_REF_HASH);
+    if (!hash && template) {
+        template_ref_hash(meta_name(template), of_template);
+        hash = of_template;
+    }
+    SCOPED(json_free_p) cJSON *adopted = json_copy(member);
+    adopt_metadata(claim, hash, adopted);
+    if (adopt_pod_metadata(claim, template, hash, adopted, e) < 0)
+        return -1;
+    *ret = steal(&adopted);
+    return 0;
+}
+
+/* ---- status ---- */
+
+static const char *reason_of(enum claim_failure failure)
+{
+    static const char *const reasons[] = {
+        [CLAIM_NO_TEMPLATE] = "TemplateNotFound",          [CLAIM_NO_POOL] = "WarmPoolNotFound",
+        [CLAIM_ADOPTION_CONFLICT] = "AdoptionConflict",    [CLAIM_BAD_METADATA] = "InvalidMetadata",
+        [CLAIM_ENV_REFUSED] = "EnvVarsInjectionRejected",  [CLAIM_NOT_OWNED] = "ClaimExpired",
+        [CLAIM_BAD_VOLUMES] = "VolumeClaimTemplatesError", [CLAIM_OTHER] = "ReconcilerError",
+    };
+    return reasons[failure];
+}
+
+static char *message_of(const struct claim_error *e)
+{
+    switch (e->failure) {
+    case CLAIM_ADOPTION_CONFLICT:
+        return xasprintf("adoption write conflict: %s; the next pass retries from a converged view",
+                         e->text);
+    case CLAIM_NOT_OWNED:
+        return xasprintf("Claim expired. sandbox not owned by this claim: %s; deletion skipped.",
+                         e->text);
+    case CLAIM_OTHER:
+        return xasprintf("Error seen: %s", e->text);
+    default:
+        return xstrdup(e->text);
+    }
+}
+
+struct status_work {
+    const cJSON *claim;
+    cJSON *conditions;
+    int64_t now_s;
+};
+
+static void set_ready(const struct status_work *w, const char *status, const char *reason,
+                      const char *message)
+{
+    condition_set(
+        w->conditions,
+        &(struct condition){.type = "Ready",
+                            .status = status,
+                            .reason = reason,
+                            .message = message,
+                            .observed_generation = json_i64_or(w->claim, "metadata.generation", 0)},
+        w->now_s);
+}
+
+/* The Sandbox's own Ready, its time included when it is news here. */
+static void copy_ready(const struct status_work *w, const cJSON *ready)
+{
+    const cJSON *before = condition_find(w->conditions, "Ready");
+    const char *status = json_str_or(ready, "status", "Unknown");
+    const char *at = json_str(ready, "lastTransitionTime");
+    bool is_news = !before || !str_equal(json_str(before, "status"), status);
+    set_ready(w, status, json_str_or(ready, "reason", ""), json_str_or(ready, "message", ""));
+    if (is_news && at)
+        json_set_str(condition_find(w->conditions, "Ready"), "lastTransitionTime", at);
+}
+
+static void mirror_ready(const struct status_work *w, const struct claim_outcome *o)
+{
+    const cJSON *ready = condition_find(json_at(o->sandbox, "status.conditions"), "Ready");
+    if (o->error && o->error->failure != CLAIM_FINE) {
+        SCOPED_FREE char *message = message_of(o->error);
+        set_ready(w, "False", reason_of(o->error->failure), message);
+    } else if (o->is_expired) {
+        set_ready(w, "False", "ClaimExpired", "Claim expired. Sandbox cleanup initiated.");
+    } else if (!o->sandbox) {
+        set_ready(w, "False", "SandboxMissing", "Sandbox does not exist");
+    } else if (!ready) {
+        set_ready(w, "False", "SandboxNotReady", "Sandbox is not ready");
+    } else if (str_equal(json_str(ready, "reason"), "SandboxExpired")) {
+        set_ready(w, "False", "SandboxExpired",
+                  "Underlying Sandbox resource has expired independently of the Claim.");
+    } else {
+        copy_ready(w, ready);
+    }
+}
+
+static bool has_error(const struct claim_outcome *o)
+{
+    return o->error && o->error->failure != CLAIM_FINE;
+}
+
+/* Without a Sandbox in hand its end is forgotten only when it is certain that there is none: a
+ * claim whose pass fails keeps its time to live. */
+static void mirror_finished(const struct status_work *w, const struct claim_outcome *o)
+{
+    const cJSON *finished = condition_find(json_at(o->sandbox, "status.conditions"), "Finished");
+    cJSON *is = condition_find(w->conditions, "Finished");
+    if (!o->sandbox && (o->is_expired || has_error(o)))
+        return;
+    if (!finished) {
+        condition_remove(w->conditions, "Finished");
+        return;
+    }
+    cJSON *copy = json_copy(finished);
+    const char *since = json_str(is, "lastTransitionTime");
+    if (is && since && str_equal(json_str(is, "status"), json_str(finished, "status")))
+        json_set_str(copy, "lastTransitionTime", since);
+    if (is)
+        json_replace_item(w->conditions, is, copy);
+    else
+        json_push(w->conditions, copy);
+}
+
+static void mirror_sandbox(cJSON *status, const struct claim_outcome *o)
+{
+    if (!o->sandbox) {
+        if (!has_error(o) || o->error->failure == CLAIM_NOT_OWNED)
+            json_remove(status, "sandbox");
+        return;
+    }
+    cJSON *sandbox = json_object();
+    const cJSON *ips = json_at(o->sandbox, "status.podIPs");
+    json_set_str(sandbox, "name", meta_name(o->sandbox));
+    if (ips && ips->child)
+        json_set(sandbox, "podIPs", json_copy(ips));
+    json_set(status, "sandbox", sandbox);
+}
+
+/* There are few conditions, and nearly always in order. */
+static void sort_conditions(cJSON *conditions)
+{
+    for (cJSON *c = conditions->child ? conditions->child->next : NULL, *next; c; c = next) {
+        next = c->next;
+        size_t at = 0;
+        const cJSON *before = conditions->child;
+        for (; before != c &&
+               strcmp(json_str_or(before, "type", ""), json_str_or(c, "type", "")) <= 0;
+             before = before->next)
+            at++;
+        if (before != c)
+            json_insert(conditions, at, json_detach_item(conditions, c));
+    }
+}
+
+static cJSON *status_copy(const cJSON *claim)
+{
+    cJSON *status = json_copy(json_get(claim, "status"));
+    if (!cJSON_IsObject(status)) {
+        json_free(status);
+        status = json_object();
+    }
+    if (!cJSON_IsArray(json_get(status, "conditions")))
+        json_set(status, "conditions", json_array());
+    return status;
+}
+
+cJSON *claim_status(const cJSON *claim, const struct claim_outcome *outcome, int64_t now_unix_s)
+{
+    cJSON *status = status_copy(claim);
+    struct status_work w = {
+        .claim = claim, .conditions = json_get(status, "conditions"), .now_s = now_unix_s};
+    mirror_ready(&w, outcome);
+    mirror_finished(&w, outcome);
+    sort_conditions(w.conditions);
+    mirror_sandbox(status, outcome);
+    return status;
+}
+
+static void stamp(cJSON *claim, const char *key, int64_t unix_ms)
+{
+    char text[CLOCK_TEXT_SIZE];
+    clock_print_rfc3339_micro(unix_ms * 1000, text);
+    set_entry(json_ensure_object(claim, "metadata"), "annotations", key, text);
+}
+
+bool claim_set_status(cJSON *claim, cJSON *take_status, const struct claim_settings *settings,
+                      int64_t observed_unix_ms, int64_t now_unix_ms)
+{
+    bool was_ready = claim_is_ready(json_get(claim, "status"));
+    bool is_ready = claim_is_ready(take_status);
+    bool was_stamped = meta_annotation(claim, ANNOTATION_FIRST_READY_AT) != NULL;
+    json_set(claim, "status", take_status);
+    if (!settings->no_observed_stamp && !meta_annotation(claim, ANNOTATION_FIRST_OBSERVED_AT))
+        stamp(claim, ANNOTATION_FIRST_OBSERVED_AT, observed_unix_ms);
+    if (was_stamped || (!is_ready && !was_ready))
+        return false;
+    if (was_ready) {
+        /* Made ready by somebody who did not say when. */
+        set_entry(json_get(claim, "metadata"), "annotations", ANNOTATION_FIRST_READY_AT, "unknown");
+        return false;
+    }
+    stamp(claim, ANNOTATION_FIRST_READY_AT, now_unix_ms);
+    return true;
+}
+
+cJSON *claim_bound(const cJSON *claim, const cJSON *adopted, const struct claim_settings *settings,
+                   int64_t now_unix_ms)
+{
+    cJSON *bound = json_copy(claim);
+    struct claim_outcome outcome = {.sandbox = adopted};
+    claim_set_assignment(bound, meta_name(adopted));
+    claim_set_status(bound, claim_status(claim, &outcome, now_unix_ms / 1000), settings,
+                     now_unix_ms, now_unix_ms);
+    return bound;
+}
