@@ -261,6 +261,7 @@ struct app {
     struct reconcile *reconcile;
     struct store_leader *_Atomic leader;
     struct health_check checks[4];
+    _Atomic int64_t store_answered_ms; /* when it was last found well */
     char *identity;
 };
 
@@ -276,9 +277,22 @@ static int namespace_state(void *ctx, const char *name, enum namespace_state *re
     return rc;
 }
 
+/* A store that hangs keeps its connections open, so it is asked; at most once a second, whoever
+ * asks us, and in less time than the probe of manifests/server.yaml has. */
 static bool check_store(void *ctx)
 {
-    return registry_is_synced(((struct app *)ctx)->registry);
+    enum { REMEMBERED_MS = 1000, ANSWER_MS = 1500 };
+    struct app *a = ctx;
+    SCOPED(err_fini) struct err err = {0};
+    int64_t now_ms = clock_monotonic_ms(&clock_system), size_bytes;
+    if (!registry_is_synced(a->registry))
+        return false;
+    if (now_ms - atomic_load(&a->store_answered_ms) < REMEMBERED_MS)
+        return true;
+    if (store_status(a->store, now_ms + ANSWER_MS, &size_bytes, &err) < 0)
+        return false;
+    atomic_store(&a->store_answered_ms, now_ms);
+    return true;
 }
 
 static bool check_auth(void *ctx)
