@@ -1,5 +1,5 @@
-/* Growing byte buffer with a ceiling, and the encodings that are written into one: JSON strings and
- * base64. */
+/* Growing byte buffer with a ceiling, and the encodings that are written into one: JSON strings,
+ * Go's quotes, base64. */
 #include "apiserver/base/buf.h"
 
 #include <stdarg.h>
@@ -253,6 +253,34 @@ bool buf_unbase64(struct buf *b, const char *s, size_t n)
         return false;
     buf_append(b, out, len);
     return true;
+}
+
+/* By way of the usual alphabet: these texts are short. */
+void buf_base64url(struct buf *b, const void *p, size_t n)
+{
+    SCOPED(buf_fini) struct buf usual = {0};
+    buf_base64(&usual, p, n);
+    for (size_t i = 0; i < usual.len && usual.data[i] != '='; i++)
+        buf_putc(b, usual.data[i] == '+' ? '-' : usual.data[i] == '/' ? '_' : usual.data[i]);
+    b->failed = b->failed || usual.failed;
+}
+
+bool buf_unbase64url(struct buf *b, const char *s, size_t n, size_t *ret_good)
+{
+    SCOPED(buf_fini) struct buf usual = {0};
+    size_t good = 0;
+    for (; good < n; good++) {
+        char c = s[good] == '-' ? '+' : s[good] == '_' ? '/' : s[good];
+        if (base64_value(c) < 0 || (c == s[good] && (c == '+' || c == '/')))
+            break;
+        buf_putc(&usual, c);
+    }
+    *ret_good = good;
+    if (good < n || n % 4 == 1)
+        return false;
+    while (usual.len % 4)
+        buf_putc(&usual, '=');
+    return buf_unbase64(b, buf_cstr(&usual), usual.len);
 }
 
 bool buf_failed(const struct buf *b)

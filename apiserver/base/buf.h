@@ -24,6 +24,9 @@ void buf_go_quote(struct buf *b, const char *s, size_t n);    /* quoted as Go's 
 void buf_base64(struct buf *b, const void *p, size_t n);
 /* Appends the decoded bytes; false (and nothing appended) when s is no standard base64 (padded). */
 bool buf_unbase64(struct buf *b, const char *s, size_t n);
+/* The same in the URL's alphabet without padding. *ret_good is how many bytes from the start are of it. */
+void buf_base64url(struct buf *b, const void *p, size_t n);
+bool buf_unbase64url(struct buf *b, const char *s, size_t n, size_t *ret_good);
 bool buf_failed(const struct buf *b);
 const char *buf_cstr(const struct buf *b); /* "" when empty; never NULL */
 struct str buf_str(const struct buf *b);

@@ -6,17 +6,20 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "apiserver/base/buf.h"
+#include "apiserver/base/map.h"
 #include "apiserver/base/mem.h"
+#include "apiserver/base/str.h"
 
-#define TEXT_MAX ((size_t)64 << 10) /* bytes of a message, of a cause's message, of a field path   \
-                                     */
-#define CAUSES_BYTES_MAX ((size_t)4 << 20) /* of all causes together */
+/* Bytes of a message, of a cause's message, of a field path; of all causes together. */
+#define TEXT_MAX ((size_t)64 << 10)
+#define CAUSES_BYTES_MAX ((size_t)4 << 20)
 
 static _Thread_local enum err_code last_code;
 
 struct row {
-    int status;
     const char *name, *reason;
+    int status;
     bool may_retry;
 };
 static const struct row rows[ERR_CODES] = {
@@ -38,29 +41,19 @@ static int answer(enum err_code code)
     return -(int)code;
 }
 
-/* Length of s cut to max bytes without splitting a UTF-8 sequence. */
-static size_t cut(const char *s, size_t len, size_t max)
-{
-    if (len <= max)
-        return len;
-    while (max > 0 && ((unsigned char)s[max] & 0xc0) == 0x80)
-        max--;
-    return max;
-}
-
 static char *__attribute__((format(printf, 1, 0))) format(const char *fmt, va_list args)
 {
-    char *s = xmalloc(TEXT_MAX + 2); /* one byte more than is kept shows cut() where it splits */
+    char *s = xmalloc(TEXT_MAX + 2); /* one byte more than is kept shows where a cut splits */
     int n = vsnprintf(s, TEXT_MAX + 2, fmt, args);
     size_t len = n < 0 ? 0 : (size_t)n > TEXT_MAX + 1 ? TEXT_MAX + 1 : (size_t)n;
-    len = cut(s, len, TEXT_MAX);
+    len = str_utf8_cut(s, len, TEXT_MAX);
     s[len] = '\0';
     return xrealloc(s, len + 1);
 }
 
 static char *dup_cut(const char *s)
 {
-    return s ? xstrndup(s, cut(s, strnlen(s, TEXT_MAX + 1), TEXT_MAX)) : NULL;
+    return s ? xstrndup(s, str_utf8_cut(s, strnlen(s, TEXT_MAX + 1), TEXT_MAX)) : NULL;
 }
 
 static void replace(char **to, char *take)
@@ -102,7 +95,7 @@ int err_wrap(struct err *err, const char *fmt, ...)
     memcpy(joined, prefix, n);
     memcpy(joined + n, ": ", 2);
     memcpy(joined + n + 2, err->message, m + 1);
-    joined[cut(joined, n + 2 + m, TEXT_MAX)] = '\0';
+    joined[str_utf8_cut(joined, n + 2 + m, TEXT_MAX)] = '\0';
     replace(&err->message, joined);
     return answer(err->code);
 }
@@ -163,6 +156,37 @@ int err_details(struct err *err, const char *group, const char *kind, const char
     replace(&err->uid, dup_cut(uid));
     err->has_details = true;
     return answer(err->code);
+}
+
+/* "field: message" of each cause, each text once. Returns how many. */
+static size_t print_causes(const struct err *err, struct buf *out)
+{
+    struct map *seen = map_new();
+    for (size_t i = 0; i < err->n_causes && !buf_failed(out); i++) {
+        const struct err_cause *c = &err->causes[i];
+        SCOPED_FREE char *text = xasprintf("%s: %s", c->field, c->message);
+        if (!map_put(seen, text, seen))
+            buf_printf(out, "%s%s", map_len(seen) > 1 ? ", " : "", text);
+    }
+    size_t n = map_len(seen);
+    map_free(seen);
+    return n;
+}
+
+int err_invalid(struct err *causes, const char *group, const char *kind, const char *name,
+                struct err *err)
+{
+    if (causes->n_causes == 0)
+        return 0;
+    SCOPED(buf_fini) struct buf text = {.max = TEXT_MAX}, quoted = {0};
+    size_t n = print_causes(causes, &text);
+    buf_go_quote(&quoted, name, strlen(name));
+    replace(&causes->message,
+            xasprintf("%s%s%s %s is invalid: %s%s%s", kind, *group ? "." : "", group,
+                      buf_cstr(&quoted), n > 1 ? "[" : "", buf_cstr(&text), n > 1 ? "]" : ""));
+    causes->code = ERR_INVALID;
+    err_details(causes, group, kind, name, NULL);
+    return err_move(err, causes);
 }
 
 int err_move(struct err *to, struct err *from)

@@ -46,6 +46,10 @@ int err_cause(struct err *err, const char *reason, const char *field, const char
 #define ERR_CAUSES_MAX 1000
 /* Set Status.details (each may be NULL). Returns -code. */
 int err_details(struct err *err, const char *group, const char *kind, const char *name, const char *uid);
+/* Makes the Invalid error of the causes: `Kind.group "name" is invalid: field: message`, several in brackets, each text
+ * once; group may be "". causes is {0} afterwards. Returns -ERR_INVALID, or 0 when there are no causes.
+ * Source: apimachinery's NewInvalid. */
+int err_invalid(struct err *causes, const char *group, const char *kind, const char *name, struct err *err);
 /* Move from into to (dropping what to held); from is {0} afterwards. Returns -code. */
 int err_move(struct err *to, struct err *from);
 void err_fini(struct err *err); /* frees, leaves {0} */

@@ -16,21 +16,20 @@
 
 #define TIMEOUT_DEFAULT_MS 30000
 #define CONNECT_TIMEOUT_MS 10000
-#define MARGIN_MS                                                                                  \
-    15000 /* by which libcurl may miss a deadline before the caller gives up waiting for it */
+#define MARGIN_MS 15000 /* libcurl may miss a deadline by it before the caller waits no more */
 #define BODY_DEFAULT_MAX ((size_t)64 << 20)
 #define HEADERS_MAX 200
 #define HEADERS_MAX_BYTES ((size_t)64 << 10)
 #define CONNECTIONS_MAX 256L /* kept open when idle */
-#define CONNECTION_LIFETIME_S                                                                      \
-    600L /* then a new one is made: with new certificates, to another server maybe */
+/* Then a new one is made: with new certificates, to another server maybe. */
+#define CONNECTION_LIFETIME_S 600L
 #define POLL_MAX_MS 60000
 
 struct fetch {
     CURLM *multi; /* of the thread, but for curl_multi_wakeup under lock */
     pthread_t thread;
-    pthread_mutex_t
-        lock; /* guards inbox, is_stopping, has_ended, and queued and is_closing of each call */
+    /* guards inbox, is_stopping, has_ended, and queued and is_closing of each call */
+    pthread_mutex_t lock;
     struct call *inbox;     /* newest first */
     bool is_stopping;       /* fetch_free was called */
     bool has_ended;         /* the thread takes nothing from the inbox any more */
@@ -95,7 +94,7 @@ static void unref_fetch(struct fetch *f)
     if (__atomic_sub_fetch(&f->refs, 1, __ATOMIC_ACQ_REL) > 0)
         return;
     pthread_mutex_destroy(&f->lock);
-    free(f);
+    free_counted(f);
 }
 
 static struct call *new_call(struct fetch *f)
@@ -125,7 +124,7 @@ static void unref_call(struct call *c)
     pthread_cond_destroy(&c->done);
     pthread_mutex_destroy(&c->lock);
     unref_fetch(c->f);
-    free(c);
+    free_counted(c);
 }
 
 /* ---- setting up a call, on the caller's thread ---- */

@@ -88,6 +88,17 @@ int64_t json_i64_or(const cJSON *tree, const char *path, int64_t otherwise)
     return json_node_i64(json_at(tree, path), &v) == 0 ? v : otherwise;
 }
 
+bool json_has_str(const cJSON *list, const char *s)
+{
+    const cJSON *item;
+    cJSON_ArrayForEach(item, list)
+    {
+        if (cJSON_IsString(item) && strcmp(item->valuestring, s) == 0)
+            return true;
+    }
+    return false;
+}
+
 size_t json_len(const cJSON *node)
 {
     size_t n = 0;

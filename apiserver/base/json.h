@@ -60,6 +60,7 @@ const char *json_str(const cJSON *tree, const char *path);             /* NULL w
 const char *json_str_or(const cJSON *tree, const char *path, const char *otherwise);
 bool json_bool_or(const cJSON *tree, const char *path, bool otherwise);
 int64_t json_i64_or(const cJSON *tree, const char *path, int64_t otherwise);
+bool json_has_str(const cJSON *list, const char *s); /* an item is that string */
 /* The node itself as an exact integer (2, 2.0 and 2e0 alike; see json_node_is_int). 0, or -1 when it is no number, is no
  * whole number or does not fit. */
 int json_node_i64(const cJSON *node, int64_t *ret);

@@ -131,20 +131,12 @@ static void skip_plain(struct parser *p)
     }
 }
 
-static int hex_value(unsigned char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Four hexadecimal digits at p->at. */
 static bool read_hex(struct parser *p, uint32_t *ret)
 {
     uint32_t v = 0;
     for (int i = 0; i < 4; i++, p->at++) {
-        int d = hex_value(peek(p));
+        int d = str_hex_digit((char)peek(p));
         if (d < 0)
             return fail(p, "in \\u hexadecimal character escape");
         v = v << 4 | (uint32_t)d;
@@ -160,7 +152,7 @@ static bool take_low_surrogate(struct parser *p, uint32_t *ret)
     if (p->end - p->at < 6 || p->at[0] != '\\' || p->at[1] != 'u')
         return false;
     for (int i = 2; i < 6; i++) {
-        int d = hex_value((unsigned char)p->at[i]);
+        int d = str_hex_digit(p->at[i]);
         if (d < 0)
             return false;
         v = v << 4 | (uint32_t)d;

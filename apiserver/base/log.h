@@ -1,5 +1,5 @@
-/* One line per event on stderr: time level file key=value text. Values with blanks are quoted by the caller with
- * LOG_Q-style %s in "". No line carries a token, a secret or a body. Any thread. */
+/* One line per event on stderr: ts= level= src= id= and the text, which is key=value too; values that may hold blanks stand
+ * in quotes that the caller writes. No line carries a token, a secret or a body. Any thread. */
 #pragma once
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };

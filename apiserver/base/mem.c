@@ -2,7 +2,6 @@
  * allocating. */
 #include "apiserver/base/mem.h"
 
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -71,14 +70,24 @@ char *xstrndup(const char *s, size_t n)
     return q;
 }
 
-char *xasprintf(const char *fmt, ...)
+char *xvasprintf(const char *fmt, va_list args)
 {
     char *s = NULL;
-    va_list args;
-    va_start(args, fmt);
-    int n = vasprintf(&s, fmt, args);
-    va_end(args);
-    if (n < 0)
+    if (vasprintf(&s, fmt, args) < 0)
         die();
     return s;
+}
+
+char *xasprintf(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    char *s = xvasprintf(fmt, args);
+    va_end(args);
+    return s;
+}
+
+void free_counted(void *p)
+{
+    free(p);
 }

@@ -2,6 +2,7 @@
  * before it is allocated). SCOPED releases at the end of the scope, steal hands on. Any thread. */
 #pragma once
 
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,10 @@ char *xstrdup(const char *s) __attribute__((malloc, returns_nonnull));
 char *xstrndup(const char *s, size_t n) __attribute__((malloc, returns_nonnull));
 void *xmemdup(const void *p, size_t n) __attribute__((malloc, returns_nonnull));
 char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2), returns_nonnull));
+char *xvasprintf(const char *fmt, va_list args) __attribute__((format(printf, 1, 0), returns_nonnull));
+/* Frees an object whose last reference was dropped. A function of its own because static analysers
+ * cannot count references, and would see the object used after each drop. */
+void free_counted(void *p);
 
 /* SCOPED(buf_fini) struct buf b = {0}; calls buf_fini(&b) when b goes out of scope. */
 #define SCOPED(fini) __attribute__((cleanup(fini)))
@@ -30,7 +35,7 @@ static inline void mem_free_p(void *pp)
 #define steal(x)                                                                                                       \
     __extension__({                                                                                                    \
         __typeof__(*(x)) stolen_ = *(x);                                                                               \
-        memset((x), 0, sizeof *(x));                                                                                   \
+        memset((x), 0, sizeof(__typeof__(*(x))));                                                                                   \
         stolen_;                                                                                                       \
     })
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))

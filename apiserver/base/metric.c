@@ -81,29 +81,12 @@ static struct metric_state *state_of(struct metric *m)
 
 /* ---- series ---- */
 
-/* Length of the UTF-8 sequence at p, 0 when it is broken. Source: RFC 3629. */
-static size_t utf8_len(const char *p)
-{
-    const unsigned char *s = (const unsigned char *)p;
-    if (s[0] < 0x80)
-        return 1;
-    size_t n = s[0] >= 0xc2 && s[0] <= 0xdf   ? 2
-               : (s[0] & 0xf0) == 0xe0        ? 3
-               : s[0] >= 0xf0 && s[0] <= 0xf4 ? 4
-                                              : 0;
-    for (size_t i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    bool is_bad = (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
-                  (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f);
-    return is_bad ? 0 : n;
-}
-
 static char *append_value(char *at, const char *value)
 {
     size_t used = 0;
+    uint32_t rune;
     while (*value != '\0') {
-        size_t n = utf8_len(value);
+        size_t n = str_utf8_decode(value, strnlen(value, 4), &rune);
         bool is_printable = n > 0 && ((unsigned char)*value >= 0x20 || *value == '\n');
         if (n == 0)
             n = 1;

@@ -129,6 +129,11 @@ void digest_hmac_sha256(const void *key, size_t key_n, const void *p, size_t n,
     require(ok, "HMAC");
 }
 
+void digest_print_hex(const void *p, size_t n, char *out)
+{
+    print_hex(p, n, hex_lower, out);
+}
+
 uint32_t digest_fnv1a32(const void *p, size_t n)
 {
     const unsigned char *bytes = p;

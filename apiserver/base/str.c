@@ -1,4 +1,4 @@
-/* String views, number parsing in the manner of Go's strconv, UTF-8, and name/value lists. */
+/* String views, number parsing in the manner of Go's strconv, UTF-8, and lists. */
 #include "apiserver/base/str.h"
 
 #include <strings.h>
@@ -77,6 +77,21 @@ int str_to_bool(const char *s, bool *ret)
     return -1;
 }
 
+void str_lower(char *s)
+{
+    for (; *s; s++)
+        if (*s >= 'A' && *s <= 'Z')
+            *s = (char)(*s - 'A' + 'a');
+}
+
+int str_hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 /* Number of bytes of the sequence that starts with lead, and its smallest code point; 0 for no lead
  * byte. */
 static size_t utf8_lead(unsigned char lead, uint32_t *bits, uint32_t *least)
@@ -142,6 +157,28 @@ size_t str_utf8_encode(uint32_t rune, char out[4])
     return 4;
 }
 
+static bool continues(char c)
+{
+    return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+size_t str_utf8_count(const char *s)
+{
+    size_t n = 0;
+    for (; *s; s++)
+        n += !continues(*s);
+    return n;
+}
+
+size_t str_utf8_cut(const char *s, size_t len, size_t max)
+{
+    if (len <= max)
+        return len;
+    while (max > 0 && continues(s[max]))
+        max--;
+    return max;
+}
+
 /* The list holds no capacity: it grows whenever its length is a power of two. */
 void pairs_add(struct pairs *p, const char *name, const char *value)
 {
@@ -172,11 +209,12 @@ static void pair_fini(struct pair *p)
     free(p->value);
 }
 
-void pairs_remove_ci(struct pairs *p, const char *name)
+/* Removes those whose first n bytes of the name are these, without case. */
+static void remove_ci(struct pairs *p, const char *text, size_t n)
 {
     size_t kept = 0;
     for (size_t i = 0; i < p->n; i++) {
-        if (strcasecmp(p->v[i].name, name) == 0)
+        if (strncasecmp(p->v[i].name, text, n) == 0)
             pair_fini(&p->v[i]);
         else
             p->v[kept++] = p->v[i];
@@ -190,6 +228,17 @@ void pairs_remove_ci(struct pairs *p, const char *name)
     p->v = xreallocarray(p->v, cap, sizeof *p->v);
 }
 
+void pairs_remove_ci(struct pairs *p, const char *name)
+{
+    remove_ci(p, name, strlen(name) + 1);
+}
+
+void pairs_remove_prefix_ci(struct pairs *p, const char *prefix)
+{
+    if (*prefix)
+        remove_ci(p, prefix, strlen(prefix));
+}
+
 void pairs_fini(struct pairs *p)
 {
     if (!p)
@@ -198,4 +247,43 @@ void pairs_fini(struct pairs *p)
         pair_fini(&p->v[i]);
     free(p->v);
     *p = (struct pairs){0};
+}
+
+static size_t strv_len(char *const *list)
+{
+    size_t n = 0;
+    while (list && list[n])
+        n++;
+    return n;
+}
+
+char **strv_copy(const char *const *list)
+{
+    char **copy = NULL;
+    for (; list && *list; list++)
+        strv_add(&copy, xstrdup(*list));
+    return copy ? copy : xcalloc(1, sizeof(char *));
+}
+
+void strv_add(char ***list, char *take_s)
+{
+    size_t n = strv_len(*list);
+    *list = xreallocarray(*list, n + 2, sizeof(char *));
+    (*list)[n] = take_s;
+    (*list)[n + 1] = NULL;
+}
+
+bool strv_has(char *const *list, const char *s)
+{
+    for (; list && *list; list++)
+        if (strcmp(*list, s) == 0)
+            return true;
+    return false;
+}
+
+void strv_free(char **list)
+{
+    for (char **s = list; s && *s; s++)
+        free(*s);
+    free(list);
 }

@@ -285,10 +285,11 @@ static struct frame *top(struct reader *r)
     return r->depth ? &r->frames[r->depth - 1] : NULL;
 }
 
-static bool is_key_next(struct reader *r)
+/* The map that waits for a key; NULL when the next value is none. */
+static struct frame *map_at_key(struct reader *r)
 {
-    const struct frame *f = top(r);
-    return f && cJSON_IsObject(f->node) && !f->member;
+    struct frame *f = top(r);
+    return f && cJSON_IsObject(f->node) && !f->member ? f : NULL;
 }
 
 /* The node that the value at hand goes to. */
@@ -339,9 +340,8 @@ static char *key_text(const cJSON *node)
 }
 
 /* Makes the scalar in node the key of the member whose value comes next. */
-static void start_member(struct reader *r, const cJSON *node)
+static void start_member(struct frame *f, const cJSON *node)
 {
-    struct frame *f = top(r);
     SCOPED_FREE char *key = key_text(node);
     f->is_quoted = cJSON_IsString(node);
     f->member = json_keys_find(&f->keys, f->node, key);
@@ -365,16 +365,16 @@ static bool is_merge(const yaml_event_t *event)
 
 static bool on_scalar(struct reader *r, const yaml_event_t *event)
 {
-    bool is_key = is_key_next(r);
-    if (is_key && is_merge(event))
+    struct frame *map = map_at_key(r);
+    if (map && is_merge(event))
         return fail(r, event, "merge keys (<<) are not supported");
-    SCOPED(json_free_p) cJSON *key = is_key ? json_node_new(cJSON_Invalid) : NULL;
-    cJSON *node = is_key ? key : take_target(r, event);
+    SCOPED(json_free_p) cJSON *key = map ? json_node_new(cJSON_Invalid) : NULL;
+    cJSON *node = map ? key : take_target(r, event);
     int anchor = open_anchor(r, event->data.scalar.anchor);
     if (!read_scalar(r, event, node) || !close_anchor(r, event, anchor, node))
         return false;
-    if (is_key)
-        start_member(r, node);
+    if (map)
+        start_member(map, node);
     else
         end_value(r);
     return true;
@@ -385,14 +385,15 @@ static bool on_alias(struct reader *r, const yaml_event_t *event)
     const struct anchor *a = find_anchor(r, event);
     if (!a)
         return false;
-    if (!is_key_next(r)) {
+    struct frame *map = map_at_key(r);
+    if (!map) {
         move_value(take_target(r, event), json_copy(a->value));
         end_value(r);
         return true;
     }
     if (cJSON_IsObject(a->value) || cJSON_IsArray(a->value))
         return fail(r, event, "invalid map key");
-    start_member(r, a->value);
+    start_member(map, a->value);
     return true;
 }
 
@@ -406,7 +407,7 @@ static bool is_own_tag(const yaml_char_t *tag, const char *own)
 static bool open_container(struct reader *r, const yaml_event_t *event, int type,
                            const yaml_char_t *anchor)
 {
-    if (is_key_next(r))
+    if (map_at_key(r))
         return fail(r, event, "invalid map key");
     if (r->depth >= r->max_depth) {
         err_set(r->err, ERR_BAD_REQUEST, "yaml: exceeded max depth of %zu", r->max_depth);
@@ -551,7 +552,7 @@ static bool read_only_document(struct reader *r)
 static bool may_be_json(const char *p, size_t n)
 {
     size_t i = 0;
-    while (i < n && memchr(" \t\r\n", p[i], 4))
+    while (i < n && (p[i] == ' ' || p[i] == '\t' || p[i] == '\r' || p[i] == '\n'))
         i++;
     return i < n && (p[i] == '{' || p[i] == '[');
 }

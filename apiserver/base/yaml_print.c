@@ -99,7 +99,8 @@ static void put_single_quoted(struct buf *out, const char *s)
     buf_putc(out, '\'');
 }
 
-/* 2026-01-02 and what may follow it: YAML 1.1 has a type of its own for times, so that the text is quoted. */
+/* 2026-01-02 and what may follow it: YAML 1.1 has a type of its own for times, so that the text is
+ * quoted. */
 static bool is_time(const char *s)
 {
     static const size_t least[] = {4, 1, 1}, most[] = {4, 2, 2};
@@ -263,7 +264,7 @@ void yaml_print(const cJSON *tree, struct buf *out)
         return;
     }
     put_value(&p, tree, AT_TOP);
-    for (const cJSON *node = has_children(tree) ? tree->child : NULL; node && !buf_failed(out);
+    for (const cJSON *node = p.depth > 0 ? tree->child : NULL; node && !buf_failed(out);
          node = next_entry(&p, node))
         put_entry(&p, node);
     free(p.levels);

@@ -141,10 +141,30 @@ START_TEST(go_quote)
 }
 END_TEST
 
+START_TEST(base64url)
+{
+    SCOPED(buf_fini) struct buf text = {0}, bytes = {0};
+    size_t good = 0;
+    buf_base64url(&text, "\xfb\xff\xfe\xff", 4);
+    ck_assert_str_eq(buf_cstr(&text), "-__-_w");
+    ck_assert(buf_unbase64url(&bytes, "-__-_w", 6, &good));
+    ck_assert_uint_eq(good, 6);
+    ck_assert_mem_eq(bytes.data, "\xfb\xff\xfe\xff", 4);
+    ck_assert(buf_unbase64url(&bytes, "", 0, &good));
+    for (const char *c = "+/=* "; *c; c++) {
+        char bad[] = {'Y', 'W', 'J', *c};
+        ck_assert(!buf_unbase64url(&bytes, bad, 4, &good));
+        ck_assert_uint_eq(good, 3);
+    }
+    ck_assert(!buf_unbase64url(&bytes, "YWJjZ", 5, &good)); /* a digit that says nothing */
+    ck_assert_uint_eq(bytes.len, 4);
+}
+END_TEST
+
 SUITE(buf)
 {
     TESTS("buf", empty, appending, ceiling, json_string_with_nul, base64_may_have_line_ends,
-          go_quote);
+          base64url, go_quote);
     LOOP("json_string", json_string, 0, ARRAY_LEN(json_rows));
     LOOP("base64", base64, 0, ARRAY_LEN(base64_rows));
     LOOP("bad_base64", bad_base64, 0, ARRAY_LEN(not_base64));

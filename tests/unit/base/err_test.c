@@ -194,12 +194,33 @@ START_TEST(from_status)
 }
 END_TEST
 
+START_TEST(invalid)
+{
+    SCOPED(err_fini) struct err causes = {0}, err = {0};
+    ck_assert_int_eq(err_invalid(&causes, "g", "Kind", "n", &err), 0);
+    ck_assert_int_eq(err.code, ERR_NONE);
+    err_cause(&causes, "FieldValueRequired", "spec.a", "Required value");
+    ck_assert_int_eq(err_invalid(&causes, "", "Kind", "a\"b", &err), -ERR_INVALID);
+    ck_assert_str_eq(err.message, "Kind \"a\\\"b\" is invalid: spec.a: Required value");
+    ck_assert_str_eq(err.kind, "Kind");
+    ck_assert_uint_eq(err.n_causes, 1);
+    ck_assert_uint_eq(causes.n_causes, 0);
+    for (int i = 0; i < 2; i++) { /* what is said twice is in the text once */
+        err_cause(&causes, "FieldValueRequired", "spec.a", "Required value");
+        err_cause(&causes, "FieldValueInvalid", "spec.b", "no");
+    }
+    err_invalid(&causes, "g", "Kind", "n", &err);
+    ck_assert_str_eq(err.message, "Kind.g \"n\" is invalid: [spec.a: Required value, spec.b: no]");
+    ck_assert_uint_eq(err.n_causes, 4);
+}
+END_TEST
+
 SUITE(err)
 {
     TESTS("message", set_replaces_everything, set_may_quote_its_own_message,
           wrap_keeps_code_and_details, wrap_without_error, null_gives_the_code, message_is_bounded);
     TESTS("causes", causes_are_kept_in_order, cause_alone_is_the_text, causes_are_bounded_in_number,
-          causes_are_bounded_in_bytes);
+          causes_are_bounded_in_bytes, invalid);
     TESTS("move", move_empties_the_source, move_to_null_frees);
     TESTS("codes", every_code_has_a_row);
     LOOP("statuses", from_status, 0, ARRAY_LEN(statuses));

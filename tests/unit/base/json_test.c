@@ -617,6 +617,16 @@ START_TEST(long_numbers)
 }
 END_TEST
 
+START_TEST(has_str)
+{
+    SCOPED(json_free_p) cJSON *list = NULL;
+    ck_assert_int_eq(json_parse_str("[1,\"a\",null]", &list, NULL), 0);
+    ck_assert(json_has_str(list, "a"));
+    ck_assert(!json_has_str(list, "1"));
+    ck_assert(!json_has_str(NULL, "a"));
+}
+END_TEST
+
 SUITE(json)
 {
     LOOP("reads", reads, 0, ARRAY_LEN(good));
@@ -628,6 +638,6 @@ SUITE(json)
     TESTS("numbers", no_number_prints_null, ints_survive);
     TESTS("printing", pretty, part_of_a_tree, printing_stops_at_the_ceiling, sorting);
     LOOP("equality", equality, 0, ARRAY_LEN(equalities));
-    TESTS("editing", access, building, removing, goes_with_cjson);
+    TESTS("editing", access, building, removing, goes_with_cjson, has_str);
     TESTS("cost", large_objects, long_numbers);
 }

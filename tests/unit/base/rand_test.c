@@ -122,9 +122,17 @@ START_TEST(test_fixed_repeats)
 }
 END_TEST
 
+START_TEST(test_hex)
+{
+    char out[7];
+    digest_print_hex("\x01\xab\xff", 3, out);
+    ck_assert_str_eq(out, "01abff");
+}
+END_TEST
+
 SUITE(rand)
 {
     LOOP("name_hash", test_name_hash, 0, ARRAY_LEN(names));
-    TESTS("digest", test_sha256, test_sha512, test_hmac);
+    TESTS("digest", test_sha256, test_sha512, test_hmac, test_hex);
     TESTS("random", test_uuid, test_suffix, test_below, test_fixed_repeats);
 }

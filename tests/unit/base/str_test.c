@@ -157,9 +157,60 @@ START_TEST(pairs_grow_after_removing)
 }
 END_TEST
 
+START_TEST(pairs_remove_by_prefix)
+{
+    SCOPED(pairs_fini) struct pairs p = {0};
+    pairs_add(&p, "X-Remote-User", "a");
+    pairs_add(&p, "Host", "h");
+    pairs_add(&p, "x-remote-", "b");
+    pairs_add(&p, "X-Remote", "c");
+    pairs_remove_prefix_ci(&p, "");
+    ck_assert_uint_eq(p.n, 4);
+    pairs_remove_prefix_ci(&p, "x-REMOTE-");
+    ck_assert_uint_eq(p.n, 2);
+    ck_assert_str_eq(p.v[0].name, "Host");
+    ck_assert_str_eq(p.v[1].name, "X-Remote");
+}
+END_TEST
+
+START_TEST(lists)
+{
+    static const char *const two[] = {"a", "b", NULL};
+    char **list = NULL;
+    ck_assert(!strv_has(list, "a"));
+    strv_add(&list, xstrdup("a"));
+    strv_add(&list, xstrdup("b"));
+    char **copy = strv_copy(two), **empty = strv_copy(NULL);
+    ck_assert(strv_has(list, "b") && strv_has(copy, "a") && !strv_has(copy, "c"));
+    ck_assert_ptr_null(copy[2]);
+    ck_assert_ptr_null(empty[0]);
+    strv_free(list);
+    strv_free(copy);
+    strv_free(empty);
+    strv_free(NULL);
+}
+END_TEST
+
+START_TEST(small_tools)
+{
+    char text[] = "AbZ\xc3\x89[";
+    str_lower(text);
+    ck_assert_str_eq(text, "abz\xc3\x89[");
+    ck_assert_int_eq(str_hex_digit('9'), 9);
+    ck_assert_int_eq(str_hex_digit('a'), 10);
+    ck_assert_int_eq(str_hex_digit('F'), 15);
+    for (const char *c = "/:@Gg`\xff"; *c; c++)
+        ck_assert_int_eq(str_hex_digit(*c), -1);
+    ck_assert_uint_eq(str_utf8_count("a\xc3\xa9\xe2\x82\xac"), 3);
+    ck_assert_uint_eq(str_utf8_cut("a\xc3\xa9", 3, 3), 3);
+    ck_assert_uint_eq(str_utf8_cut("a\xc3\xa9", 3, 2), 1);
+}
+END_TEST
+
 SUITE(str)
 {
     LOOP("to_i64", to_i64, 0, ARRAY_LEN(signed_rows));
     LOOP("utf8", utf8, 0, ARRAY_LEN(utf8_rows));
-    TESTS("str", to_u64, to_bool, comparing, pairs, pairs_grow_after_removing);
+    TESTS("str", to_u64, to_bool, comparing, pairs, pairs_grow_after_removing,
+          pairs_remove_by_prefix, lists, small_tools);
 }

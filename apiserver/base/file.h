@@ -1,0 +1,9 @@
+/* Small files read as a whole: settings, certificates, tokens. Any thread. */
+#pragma once
+
+#include "apiserver/base/buf.h"
+#include "apiserver/base/err.h"
+
+/* Appends the file's bytes. Errors: ERR_NOT_FOUND; ERR_INVALID it cannot be read or is larger than
+ * max bytes. */
+int file_read(const char *path, size_t max, struct buf *out, struct err *err);

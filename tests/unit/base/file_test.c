@@ -1,0 +1,31 @@
+#include "apiserver/base/file.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "tests/lib/suite.h"
+
+START_TEST(reads_whole)
+{
+    char path[] = "/tmp/file-test-XXXXXX";
+    int fd = mkstemp(path);
+    SCOPED(buf_fini) struct buf got = {0}, more = {0};
+    SCOPED(err_fini) struct err err = {0};
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, "a\0b", 3), 3);
+    close(fd);
+    ck_assert_int_eq(file_read(path, 3, &got, &err), 0);
+    ck_assert_uint_eq(got.len, 3);
+    ck_assert_mem_eq(got.data, "a\0b", 3);
+    ck_assert_int_eq(file_read(path, 2, &more, &err), -ERR_INVALID);
+    ck_assert_str_eq(err.message + strlen(path), ": larger than 2 bytes");
+    unlink(path);
+    ck_assert_int_eq(file_read(path, 3, &more, &err), -ERR_NOT_FOUND);
+    ck_assert_int_eq(file_read("/tmp", 3, &more, &err), -ERR_INVALID);
+}
+END_TEST
+
+SUITE(file)
+{
+    TESTS("file", reads_whole);
+}
