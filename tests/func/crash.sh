@@ -7,6 +7,7 @@
 writing() {
     api GET "$SANDBOXES?limit=1"
     FIRST=$(q .metadata.resourceVersion)
+    : >"$WORK/ledger" # else the one of the round before says at once that the moment has come
     load_behind watch watch -n 2 -r "$FIRST" -u "end-$1" -o "$WORK/events" -d 90
     WATCH_PID=$LOAD_PID
     load_behind create create -n "$2" -t 16 -p "$1" -s 1500 -l "$WORK/ledger" -d 60
@@ -63,7 +64,7 @@ kill_etcd() {
     answers "$text: a get of any version is served from memory" 200 GET "$SANDBOXES/anchor?resourceVersion=0"
     answers "$text: livez stays" 200 GET /livez
     answers "$text: readyz goes" 500 GET /readyz
-    etcd_up "$ETCD" || not_ok "$text: etcd starts again" "$(tail -n 3 "$ETCD_DIR/log")"
+    etcd_up "$ETCD"
     t "$text: the server finds back by itself" within 15 is_ready
     check_written etcd "$text"
 }
@@ -116,7 +117,7 @@ WRITES=1500
 for PROGRAM in $(etcd_programs); do
     NAME="etcd $("$PROGRAM" --version | sed -n '1s/.*: //p')"
     ETCD_DIR=$WORK/etcd-$NAME PORT=''
-    etcd_up "$PROGRAM" || not_ok "$NAME starts" "$(tail -n 3 "$ETCD_DIR/log")"
+    etcd_up "$PROGRAM"
     server_up "${FLAGS[@]}"
     kill_server 1 first
     kill_server 2 second

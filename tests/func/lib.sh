@@ -99,7 +99,9 @@ leaf admin client-ca /O=system:masters/CN=admin clientAuth
 # etcd_up [PROGRAM]: starts etcd, or starts it again with the data and the port it had.
 etcd_up() {
     ETCD=${1:-${ETCD:-}}
-    ETCD_URL=$(mkdir -p "$ETCD_DIR" && etcd_start "$ETCD_DIR") || return 1
+    ETCD_URL=$(mkdir -p "$ETCD_DIR" && etcd_start "$ETCD_DIR") && return
+    not_ok "etcd starts" "$(tail -n 3 "$ETCD_DIR/log")"
+    exit 1
 }
 
 # The processes below are not children of this shell, so they are gone when the kernel says so.
@@ -213,7 +215,16 @@ api() {
     : >"$WORK/body"
     CODE=$(curl -sS --globoff --path-as-is --max-time 60 -A func/1 --cacert "$WORK/serving-ca.crt" "${AS[@]}" -X "$method" -D "$WORK/headers" \
         -o "$WORK/body" -w '%{http_code}' "$@" "$URL$path" 2>"$WORK/curl-error") || [ "$CODE" != 000 ] || BODY=$(<"$WORK/curl-error")
+    [ "$CODE" != 000 ] || alive
     [ "$CODE" = 000 ] || BODY=$(tr -d '\000' <"$WORK/body")
+}
+
+# alive: the server has not ended by itself; else nothing that follows means anything.
+alive() {
+    [ -z "$SERVER_PID" ] || kill -0 "$SERVER_PID" 2>/dev/null || {
+        not_ok "the server is alive" "$(tail -n 20 "$SERVER_LOG")"
+        exit 1
+    }
 }
 
 # q JQ-ARGUMENT...: looks into the last answer.
@@ -296,3 +307,5 @@ need() {
 }
 [ -x "$SERVER" ] || { not_ok "a server to test" "$SERVER is not built" && exit 1; }
 need curl jq openssl
+etcd_program >/dev/null 2>&1 || { skip "$(basename "$0")" "no etcd here" && exit 0; }
+[ -x "$LOAD" ] || { not_ok "the program of load.c" "$LOAD is not built" && exit 1; }
