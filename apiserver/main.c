@@ -1,5 +1,6 @@
 /* sandbox-apiserver: flags, wiring, ordered start and stop. The only file that knows everybody. */
 #include <errno.h>
+#include <float.h>
 #include <getopt.h>
 #include <pthread.h>
 #include <signal.h>
@@ -11,6 +12,7 @@
 
 #include "admission/admit.h"
 #include "apiserver/auth/auth.h"
+#include "apiserver/base/duration.h"
 #include "apiserver/base/fetch.h"
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
@@ -41,20 +43,23 @@ struct flags {
     int64_t compaction_interval_s;
     bool reconcile;
     const char *identity, *cluster_domain;
-    int64_t sandbox_workers;
+    int64_t sandbox_workers, template_workers, warm_pool_workers;
+    int64_t warm_pool_batch, warm_pool_delay_ms, warm_pool_grace_ms, warm_pool_recheck_ms;
+    double warm_pool_rate;
+    bool warm_pool_eviction;
     bool disable_sandbox_events;
     int64_t workers, max_connections, max_reads, max_writes, max_body, history_events;
     int64_t request_timeout_s, shutdown_delay_s, shutdown_grace_s;
     const char *log_level;
 };
 
-enum flag_type { FLAG_STRING, FLAG_LIST, FLAG_INT, FLAG_BOOL };
+enum flag_type { FLAG_STRING, FLAG_LIST, FLAG_INT, FLAG_BOOL, FLAG_NUMBER, FLAG_DURATION };
 struct flag {
     const char *name;
     enum flag_type type;
     size_t offset;    /* in struct flags */
     const char *dflt; /* text, or NULL */
-    int64_t min, max; /* FLAG_INT */
+    int64_t min, max; /* FLAG_INT; min of FLAG_DURATION, ms */
     const char *help;
 };
 #define AT(member) offsetof(struct flags, member)
@@ -97,6 +102,22 @@ static const struct flag flag_table[] = {
      "last part of Service names in status.serviceFQDN"},
     {"sandbox-concurrent-workers", FLAG_INT, AT(sandbox_workers), "20", 1, 1000,
      "Sandboxes reconciled at once"},
+    {"sandbox-template-concurrent-workers", FLAG_INT, AT(template_workers), "1", 1, 1000,
+     "SandboxTemplates reconciled at once"},
+    {"sandbox-warm-pool-concurrent-workers", FLAG_INT, AT(warm_pool_workers), "1", 1, 1000,
+     "SandboxWarmPools reconciled at once"},
+    {"sandbox-warm-pool-max-batch-size", FLAG_INT, AT(warm_pool_batch), "300", 1, 100000,
+     "Sandboxes that a pool makes or deletes in one go"},
+    {"sandbox-warm-pool-replenish-delay", FLAG_DURATION, AT(warm_pool_delay_ms), "0s", 0, 0,
+     "how long a pool waits, after Sandboxes left it, before it makes new ones"},
+    {"sandbox-warm-pool-max-refill-rate", FLAG_NUMBER, AT(warm_pool_rate), "0", 0, 0,
+     "Sandboxes that a pool makes per second; 0 = no limit"},
+    {"sandbox-warm-pool-readiness-grace-period", FLAG_DURATION, AT(warm_pool_grace_ms), "5m", 1, 0,
+     "how long a Sandbox of a pool may be not Ready before it is replaced"},
+    {"sandbox-warm-pool-unschedulable-recheck-interval", FLAG_DURATION, AT(warm_pool_recheck_ms),
+     "1m", 1, 0, "how often a pool looks at Sandboxes that find no node"},
+    {"enable-warm-pool-eviction", FLAG_BOOL, AT(warm_pool_eviction), "true", 0, 0,
+     "mark pods of pools as safe to evict, where their template does not say"},
     {"disable-sandbox-events", FLAG_BOOL, AT(disable_sandbox_events), "false", 0, 0,
      "write no Events about Sandboxes"},
     {"http-workers", FLAG_INT, AT(workers), "32", 1, 1024, "threads that run requests"},
@@ -154,11 +175,20 @@ static void free_list(char **list)
     free(list);
 }
 
+/* Finite and not negative. */
+static bool number_of(const char *text, double *ret)
+{
+    char *end;
+    *ret = strtod(text, &end);
+    return *text && !*end && *ret >= 0 && *ret <= DBL_MAX;
+}
+
 /* False and a line on stderr when the value does not fit the flag. */
 static bool flag_set(struct flags *flags, const struct flag *f, const char *value)
 {
     char *at = (char *)flags + f->offset;
     int64_t number;
+    double decimal;
     switch (f->type) {
     case FLAG_STRING:
         memcpy(at, &value, sizeof value);
@@ -177,6 +207,22 @@ static bool flag_set(struct flags *flags, const struct flag *f, const char *valu
         }
         fprintf(stderr, "sandbox-apiserver: --%s: \"%s\" is no number from %lld to %lld\n", f->name,
                 value, (long long)f->min, (long long)f->max);
+        return false;
+    case FLAG_NUMBER:
+        if (number_of(value, &decimal)) {
+            memcpy(at, &decimal, sizeof decimal);
+            return true;
+        }
+        fprintf(stderr, "sandbox-apiserver: --%s: \"%s\" is no number of at least 0\n", f->name,
+                value);
+        return false;
+    case FLAG_DURATION:
+        if (duration_parse_ms(value, &number) == 0 && number >= f->min) {
+            memcpy(at, &number, sizeof number);
+            return true;
+        }
+        fprintf(stderr, "sandbox-apiserver: --%s: \"%s\" is no duration like 20s or 5m%s\n",
+                f->name, value, f->min ? " above 0" : "");
         return false;
     case FLAG_BOOL:
         if (str_to_bool(value, (bool *)at) == 0)
@@ -439,6 +485,14 @@ static void start_reconciler(struct app *a)
         .cluster_domain = a->flags.cluster_domain,
         .no_sandbox_events = a->flags.disable_sandbox_events,
         .sandbox_workers = (int)a->flags.sandbox_workers,
+        .template_workers = (int)a->flags.template_workers,
+        .warm_pool_workers = (int)a->flags.warm_pool_workers,
+        .warm_pool = {.max_batch = a->flags.warm_pool_batch,
+                      .replenish_delay_ms = a->flags.warm_pool_delay_ms,
+                      .max_refill_rate = a->flags.warm_pool_rate,
+                      .readiness_grace_ms = a->flags.warm_pool_grace_ms,
+                      .recheck_ms = a->flags.warm_pool_recheck_ms,
+                      .no_eviction = !a->flags.warm_pool_eviction},
         .fence = fence,
         .ctx = a,
     });

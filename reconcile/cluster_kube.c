@@ -24,8 +24,7 @@
 
 struct entry {
     char *json;   /* reduced object */
-    char *owner;  /* name in its controller reference, when that is of the kind that has such
-                     children; else NULL */
+    char *owner;  /* name of the object of ours that its changes concern, or NULL */
     char *hash;   /* tracking label, or NULL */
     uint64_t rev; /* numeric resourceVersion */
 };
@@ -117,14 +116,18 @@ static cJSON *reduce(enum child child, const cJSON *object)
     return out;
 }
 
-/* Name of the Sandbox that controls the object, or NULL. Borrowed. */
-static const char *owner_name(enum child child, const cJSON *object)
+/* Name of the object of ours that a change of this one concerns, owned by the caller, or NULL: its
+ * controller. A NetworkPolicy of another owner may stand in a template's way by its name. */
+static char *owner_name(enum child child, const cJSON *object)
 {
     const cJSON *owner = owner_controller(object);
     const struct child_kind *kind = &child_kinds[child];
-    return owner_is_kind(owner, kind->owner_group, kind->owner_kind)
-               ? json_str_or(owner, "name", "")
-               : NULL;
+    if (owner_is_kind(owner, kind->owner_group, kind->owner_kind))
+        return xstrdup(json_str_or(owner, "name", ""));
+    const char *name = meta_name(object);
+    if (child == CHILD_NETPOL && str_has_suffix(name, POLICY_SUFFIX))
+        return xstrndup(name, strlen(name) - strlen(POLICY_SUFFIX));
+    return NULL;
 }
 
 static struct entry *entry_new(enum child child, const cJSON *object)
@@ -132,8 +135,7 @@ static struct entry *entry_new(enum child child, const cJSON *object)
     SCOPED(json_free_p) cJSON *reduced = reduce(child, object);
     struct entry *e = xcalloc(1, sizeof *e);
     e->json = json_to_str(reduced);
-    const char *owner = owner_name(child, object);
-    e->owner = owner ? xstrdup(owner) : NULL;
+    e->owner = owner_name(child, object);
     const char *hash = meta_label(object, LABEL_NAME_HASH);
     e->hash = hash ? xstrdup(hash) : NULL;
     if (str_to_u64(json_str_or(object, "metadata.resourceVersion", "0"), &e->rev) < 0)
@@ -230,7 +232,8 @@ static void on_replace(void *ctx, const cJSON *const *objects, size_t n,
     omap_free(old);
     for (size_t i = 0; i < n; i++) {
         SCOPED_FREE char *key = name_key(meta_namespace(objects[i]), meta_name(objects[i]));
-        tell(cache, key, owner_name(cache->child, objects[i]));
+        SCOPED_FREE char *owner = owner_name(cache->child, objects[i]);
+        tell(cache, key, owner);
     }
     log_info("cluster cache loaded resource=%s objects=%zu", child_kinds[cache->child].plural, n);
 }

@@ -132,8 +132,7 @@ int pass_update(const struct pass_env *env, const struct pass_update *update, st
     return rc;
 }
 
-int pass_delete(const struct pass_env *env, const struct kind *kind, const cJSON *object,
-                const char *resource_version, const char *propagation, struct err *err)
+int pass_delete(const struct pass_env *env, const struct pass_delete *del, struct err *err)
 {
     struct store_compare compare;
     const struct store_compare *fence;
@@ -141,14 +140,39 @@ int pass_delete(const struct pass_env *env, const struct kind *kind, const cJSON
         return -(int)ERR_CANCELLED;
     SCOPED(object_unref_p) struct object *last = NULL;
     bool is_deleted;
-    return registry_delete(env->registry, kind, meta_namespace(object), meta_name(object),
-                           &(struct delete_options){.uid = meta_uid(object),
-                                                    .resource_version = resource_version,
-                                                    .propagation = propagation,
+    return registry_delete(env->registry, del->kind, del->namespace_name, del->name,
+                           &(struct delete_options){.uid = del->uid,
+                                                    .resource_version = del->resource_version,
+                                                    .propagation = del->propagation,
                                                     .orphan_dependents = -1,
                                                     .fence = fence,
                                                     .deadline_ms = deadline_of(env)},
                            &last, &is_deleted, err);
+}
+
+/* ---- children ---- */
+
+int pass_carry_out(const struct pass_env *env, enum child child, const char *namespace_name,
+                   const struct step *s, cJSON **ret, struct err *err)
+{
+    struct cluster *c = env->cluster;
+    *ret = NULL;
+    switch (s->verb) {
+    case STEP_CREATE:
+        return c->v->create(c, child, namespace_name, s->body, ret, err);
+    case STEP_PATCH:
+        return c->v->patch(c, child, namespace_name, meta_name(s->on), s->body, ret, err);
+    case STEP_UPDATE:
+        return c->v->update(c, child, namespace_name, meta_name(s->on), s->body, ret, err);
+    case STEP_DELETE:
+        return c->v->del(c, child, namespace_name, meta_name(s->on), meta_uid(s->on), err);
+    case STEP_REFUSE:
+        return err_set(err, ERR_CONFLICT, "%s", s->error);
+    case STEP_KEEP:
+        *ret = json_copy(s->on);
+        return 0;
+    }
+    return 0;
 }
 
 /* ---- events ---- */

@@ -10,6 +10,7 @@
 #include "apiserver/registry/registry.h"
 #include "reconcile/cluster.h"
 #include "reconcile/event.h"
+#include "reconcile/step.h"
 
 #define PASS_TIMEOUT_MS 10000 /* for one read or write of the registry */
 
@@ -51,9 +52,19 @@ struct pass_update {
     const char *field_manager;
 };
 int pass_update(const struct pass_env *env, const struct pass_update *update, struct object **ret, struct err *err);
-/* Only that very object: uid, and resource_version unless NULL, are preconditions. propagation NULL = default. */
-int pass_delete(const struct pass_env *env, const struct kind *kind, const cJSON *object, const char *resource_version,
-                const char *propagation, struct err *err);
+struct pass_delete {
+    const struct kind *kind;
+    const char *namespace_name, *name;
+    const char *uid, *resource_version; /* preconditions (-ERR_CONFLICT); NULL = none */
+    const char *propagation;            /* NULL = default */
+};
+int pass_delete(const struct pass_env *env, const struct pass_delete *del, struct err *err);
+
+/* ---- children in the cluster ---- */
+
+/* 0 with *ret the child as it is now (NULL after a delete), or a negative code with *err set; -ERR_CONFLICT for a refusal. */
+int pass_carry_out(const struct pass_env *env, enum child child, const char *namespace_name, const struct step *s,
+                   cJSON **ret, struct err *err);
 
 /* ---- events ---- */
 

@@ -16,6 +16,7 @@
 #include "reconcile/feed.h"
 #include "reconcile/keys.h"
 #include "reconcile/peek.h"
+#include "reconcile/template_pass.h"
 
 /* ---- the controllers ---- */
 
@@ -43,10 +44,33 @@ static void free_sandbox(void *state)
     sandbox_reconciler_free(state);
 }
 
+static void *new_template(const struct reconcile_config *config, const struct pass_env *env)
+{
+    (void)config;
+    return xmemdup(env, sizeof *env);
+}
+
+static void *new_warm_pool(const struct reconcile_config *config, const struct pass_env *env)
+{
+    return warmpool_reconciler_new(env, &config->warm_pool);
+}
+
+static void free_warm_pool(void *state)
+{
+    warmpool_reconciler_free(state);
+}
+
 static const struct controller controllers[] = {
     {"sandbox", &kind_sandbox, offsetof(struct reconcile_config, sandbox_workers), 20, new_sandbox,
      sandbox_pass, free_sandbox},
+    {"sandboxtemplate", &kind_sandbox_template, offsetof(struct reconcile_config, template_workers),
+     1, new_template, template_pass, free},
+    {"sandboxwarmpool", &kind_sandbox_warm_pool,
+     offsetof(struct reconcile_config, warm_pool_workers), 1, new_warm_pool, warmpool_pass,
+     free_warm_pool},
 };
+static const struct kind *const watched[] = {&kind_sandbox, &kind_sandbox_template,
+                                             &kind_sandbox_warm_pool, NULL};
 
 /* ---- state ---- */
 
@@ -92,7 +116,16 @@ static void enqueue(struct reconcile *r, size_t controller, const char *key)
     loop_add(r->running[controller].loop, key);
 }
 
-/* The controller of that kind; ARRAY_LEN(controllers) when there is none. */
+static size_t controller_of_kind(const struct kind *kind) /* has one */
+{
+    size_t i = 0;
+    while (controllers[i].kind != kind)
+        i++;
+    return i;
+}
+
+/* The controller of the kind that the reference names; ARRAY_LEN(controllers) when there is none.
+ */
 static size_t controller_of(const cJSON *owner)
 {
     size_t i = 0;
@@ -146,11 +179,36 @@ static void tell_owners(struct reconcile *r, const struct object *sandbox, bool 
         owner_free(now);
 }
 
+/* Every pool that makes its members from the template. */
+static void tell_pools(struct reconcile *r, const struct object *template, bool is_delete)
+{
+    (void)is_delete;
+    SCOPED(list_result_fini) struct list_result pools = {0};
+    SCOPED(err_fini) struct err err = {0};
+    struct list_request request = {.kind = &kind_sandbox_warm_pool,
+                                   .namespace_name = template->namespace_name,
+                                   .version = {.match = READ_ANY}};
+    if (registry_list(r->config.registry, &request, &pools, &err) < 0) {
+        /* The watch of pools ends with the cache, and brings them all when it is back. */
+        log_debug("pools of a template cannot be listed: %s", err_text(&err));
+        return;
+    }
+    for (size_t i = 0; i < pools.n; i++) {
+        const struct object *pool = pools.objects[i];
+        SCOPED(json_free_p) cJSON *ref = object_peek(pool, "spec", "sandboxTemplateRef");
+        if (!str_equal(json_str(ref, "name"), template->name))
+            continue;
+        SCOPED_FREE char *key = pass_key(pool->namespace_name, pool->name);
+        enqueue(r, controller_of_kind(pool->kind), key);
+    }
+}
+
 static const struct link {
     const struct kind *kind;
     void (*tell)(struct reconcile *r, const struct object *o, bool is_delete);
 } links[] = {
     {&kind_sandbox, tell_owners},
+    {&kind_sandbox_template, tell_pools},
 };
 
 static void on_object(void *ctx, const struct object *o, bool is_delete)
@@ -256,7 +314,6 @@ static void make_loops(struct reconcile *r)
 
 void reconcile_start(struct reconcile *r)
 {
-    static const struct kind *const watched[] = {&kind_sandbox, NULL};
     const struct reconcile_config *c = &r->config;
     if (r->is_running)
         return;

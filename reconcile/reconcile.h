@@ -4,6 +4,7 @@
 
 #include "apiserver/kube/kube.h"
 #include "reconcile/sandbox_pass.h"
+#include "reconcile/warmpool_pass.h"
 
 struct reconcile_config {
     struct registry *registry; /* borrowed, like all below */
@@ -12,7 +13,10 @@ struct reconcile_config {
     const struct randomness *randomness;
     const char *cluster_domain;
     bool no_sandbox_events;
-    int sandbox_workers; /* 0 = 20 */
+    int sandbox_workers;   /* at once; 0 = 20 */
+    int template_workers;  /* 0 = 1 */
+    int warm_pool_workers; /* 0 = 1 */
+    struct warmpool_settings warm_pool;
     bool (*fence)(void *ctx, struct store_compare *ret); /* see struct pass_env */
     void *ctx;
 };

@@ -12,13 +12,6 @@
 
 #define EXPIRY_REQUEUE_MIN_MS 2000
 
-void step_fini(struct step *s)
-{
-    json_free(s->body);
-    free(s->error);
-    *s = (struct step){0};
-}
-
 void pod_plan_fini(struct pod_plan *p)
 {
     step_fini(&p->step);

@@ -7,17 +7,7 @@
 #include <stdint.h>
 
 #include "reconcile/event.h"
-
-enum step_verb { STEP_KEEP, STEP_CREATE, STEP_PATCH, STEP_UPDATE, STEP_DELETE, STEP_REFUSE };
-/* One decision about one child. Starts as {0}; step_fini. */
-struct step {
-    enum step_verb verb;
-    const cJSON *on; /* the child it is about; NULL for CREATE and when there is none */
-    cJSON *body;     /* of CREATE, PATCH (merge patch), UPDATE; owned */
-    char *error;     /* REFUSE: the verdict; owned */
-    const char *failure_prefix; /* put before the text of a failed call; "" = none */
-};
-void step_fini(struct step *s);
+#include "reconcile/step.h"
 
 /* ---- expiry (S2, S3) ---- */
 

@@ -123,31 +123,6 @@ static void tell_create_failed(struct pass *p, const char *text)
 
 /* ---- carrying out ---- */
 
-/* 0 with *ret the child as it is now (NULL after a delete), or a negative code with *err set. */
-static int carry_out(struct pass *p, enum child child, const struct step *s, cJSON **ret,
-                     struct err *err)
-{
-    struct cluster *c = p->r->config.env.cluster;
-    const char *ns = meta_namespace(p->sandbox);
-    *ret = NULL;
-    switch (s->verb) {
-    case STEP_CREATE:
-        return c->v->create(c, child, ns, s->body, ret, err);
-    case STEP_PATCH:
-        return c->v->patch(c, child, ns, meta_name(s->on), s->body, ret, err);
-    case STEP_UPDATE:
-        return c->v->update(c, child, ns, meta_name(s->on), s->body, ret, err);
-    case STEP_DELETE:
-        return c->v->del(c, child, ns, meta_name(s->on), meta_uid(s->on), err);
-    case STEP_REFUSE:
-        return err_set(err, ERR_CONFLICT, "%s", s->error);
-    case STEP_KEEP:
-        *ret = json_copy(s->on);
-        return 0;
-    }
-    return 0;
-}
-
 static int read_child(struct pass *p, enum child child, const char *name, bool live,
                       const char *failure_prefix, cJSON **ret)
 {
@@ -173,7 +148,8 @@ static int pvc_step(struct pass *p, const cJSON *template)
         if (read_child(p, CHILD_PVC, name, live > 0, "failed to get PVC: ", &existing) < 0)
             return -1;
         sandbox_plan_pvc(p->sandbox, template, existing, &step);
-        int rc = carry_out(p, CHILD_PVC, &step, &after, &err);
+        int rc = pass_carry_out(&p->r->config.env, CHILD_PVC, meta_namespace(p->sandbox), &step,
+                                &after, &err);
         if (rc == 0)
             return 0;
         if (rc == -ERR_ALREADY_EXISTS && !live)
@@ -310,7 +286,8 @@ static void pod_step(struct pass *p)
             wish_again(p, wait_ms);
             return;
         }
-        int rc = carry_out(p, CHILD_POD, &plan.step, &after, &err);
+        int rc = pass_carry_out(&p->r->config.env, CHILD_POD, meta_namespace(p->sandbox),
+                                &plan.step, &after, &err);
         if (rc == -ERR_ALREADY_EXISTS && plan.step.verb == STEP_CREATE && !live) {
             set_pod_name(p, NULL); /* judge the one that has the Sandbox's own name */
             continue;
@@ -336,7 +313,8 @@ static void service_step(struct pass *p)
                        "service get failed: ", &existing) < 0)
             return;
         sandbox_plan_service(p->sandbox, existing, &step, &outcome);
-        int rc = carry_out(p, CHILD_SERVICE, &step, &after, &err);
+        int rc = pass_carry_out(&p->r->config.env, CHILD_SERVICE, meta_namespace(p->sandbox), &step,
+                                &after, &err);
         if (rc == -ERR_ALREADY_EXISTS && step.verb == STEP_CREATE && !live)
             continue;
         if (rc == -ERR_NOT_FOUND && step.verb == STEP_DELETE)
@@ -415,7 +393,12 @@ static int write_back(struct pass *p, const cJSON *status, const char *pod_name_
 static int delete_itself(struct pass *p)
 {
     SCOPED(err_fini) struct err err = {0};
-    int rc = pass_delete(&p->r->config.env, &kind_sandbox, p->sandbox, NULL, NULL, &err);
+    int rc = pass_delete(&p->r->config.env,
+                         &(struct pass_delete){.kind = &kind_sandbox,
+                                               .namespace_name = meta_namespace(p->sandbox),
+                                               .name = meta_name(p->sandbox),
+                                               .uid = meta_uid(p->sandbox)},
+                         &err);
     if (rc == 0 || rc == -ERR_NOT_FOUND)
         return 0;
     log_warn("deleting an expired sandbox failed sandbox=%s: %s", p->key, err_text(&err));
@@ -431,7 +414,8 @@ static void tear_down(struct pass *p, enum child child, const char *name, const 
     if (read_child(p, child, name, true, get_prefix, &existing) < 0)
         return;
     sandbox_plan_teardown(p->sandbox, existing, delete_prefix, &step);
-    int rc = carry_out(p, child, &step, &after, &err);
+    int rc =
+        pass_carry_out(&p->r->config.env, child, meta_namespace(p->sandbox), &step, &after, &err);
     if (rc < 0 && rc != -ERR_NOT_FOUND)
         note_failure(p, delete_prefix, false, &err);
 }

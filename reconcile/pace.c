@@ -1,0 +1,68 @@
+#include "reconcile/pace.h"
+
+/* ---- replenish delay ---- */
+
+int64_t hold_see(struct hold *h, int64_t count, int64_t desired, int64_t delay_ms, int64_t now_ms)
+{
+    if (delay_ms <= 0)
+        return 0;
+    if (count >= desired)
+        h->until_ms = 0;
+    else if (h->is_known && count < h->count)
+        h->until_ms = now_ms + delay_ms;
+    h->is_known = true;
+    h->count = count;
+    if (h->until_ms <= now_ms)
+        h->until_ms = 0;
+    return h->until_ms ? h->until_ms - now_ms : 0;
+}
+
+void hold_created(struct hold *h, int64_t n)
+{
+    if (h->is_known && n > 0)
+        h->count += n;
+}
+
+/* ---- refill rate ---- */
+
+#define WAIT_MAX_MS INT64_C(1000000000000) /* of a rate that is next to nothing */
+
+static double capacity_of(double rate)
+{
+    return rate > 1 ? rate : 1;
+}
+
+static double at_most(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+static void accrue(struct bucket *b, double rate, int64_t now_ms)
+{
+    double capacity = capacity_of(rate);
+    if (!b->is_known)
+        b->tokens = capacity;
+    else if (now_ms > b->at_ms)
+        b->tokens = at_most(capacity, b->tokens + rate * (double)(now_ms - b->at_ms) / 1000);
+    b->is_known = true;
+    b->at_ms = now_ms;
+}
+
+int64_t bucket_take(struct bucket *b, int64_t want, double rate, int64_t now_ms,
+                    int64_t *ret_wait_ms)
+{
+    *ret_wait_ms = 0;
+    if (rate <= 0 || want <= 0)
+        return want;
+    accrue(b, rate, now_ms);
+    /* Compared as doubles first: a huge rate does not fit an integer. A hair is added because
+     * tokens are sums of fractions. */
+    double have = b->tokens + 1e-9;
+    int64_t grant = have >= (double)want ? want : (int64_t)have;
+    b->tokens -= (double)grant;
+    if (grant == 0) {
+        double wait_ms = (1 - b->tokens) * 1000 / rate;
+        *ret_wait_ms = wait_ms < WAIT_MAX_MS ? (int64_t)wait_ms + 1 : WAIT_MAX_MS;
+    }
+    return grant;
+}
