@@ -1,6 +1,7 @@
 # What a client can do wrong. Every request is answered with the code, reason, message and causes that kube-apiserver gives, and none
 # leaves a trace in etcd. Below HTTP, where there is no right answer, the server answers or closes, and lives on.
 # Source of the texts: docs/kubernetes-api.md 4, 11-15, 17, 22, 23, 25.
+# shellcheck shell=bash source=tests/func/lib.sh
 . "$(dirname "$0")/lib.sh"
 etcd_up
 server_up

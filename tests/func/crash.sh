@@ -1,6 +1,7 @@
 # The server and its etcd are killed in the middle of writing, with every etcd there is here: what was acknowledged is there, with the
 # same bytes, and watches that go on from their last revision see each change once. Then an etcd that stands still: requests
 # end in time, and go on afterwards.
+# shellcheck shell=bash source=tests/func/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 # writing ROUND N: N objects by 16 writers, and two watches from the present revision, all in the background.
@@ -80,7 +81,7 @@ timed() {
 }
 
 stop_etcd() {
-    local text="$NAME, etcd stands still" i n=0 late=0 code took begin
+    local text="$NAME, etcd stands still" i n=0 late=0 file code took begin
     TIMED=()
     created still
     load_behind watch watch -n 2 -r "$(q .metadata.resourceVersion)" -u end-still -d 90
@@ -98,9 +99,9 @@ stop_etcd() {
     at_most "$text: for both it took" 1500 $(($(now_ms) - begin)) ms
     wait "${TIMED[@]}"
     for i in {1..20}; do
-        for i in "read-$i" "write-$i"; do
-            read -r code took <"$WORK/$i"
-            [[ $code == 50[034] ]] && [ "$(jq -r .kind "$WORK/$i.body")" = Status ] && n=$((n + 1))
+        for file in "$WORK/read-$i" "$WORK/write-$i"; do
+            read -r code took <"$file"
+            [[ $code == 50[034] ]] && [ "$(jq -r .kind "$file.body")" = Status ] && n=$((n + 1))
             [ "${took%.*}" -lt $((${SLOW:+10} + 5)) ] || late=$((late + 1))
         done
     done

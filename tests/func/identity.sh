@@ -1,6 +1,7 @@
 # Who is let in as whom: nobody, certificates of known and unknown authorities, tokens, and the headers of a front proxy that
 # only count over the front proxy's own certificate. Without a cluster only members of system:masters may do anything, so a
 # 403 that names the user tells as whom the request was taken.
+# shellcheck shell=bash source=tests/func/lib.sh
 . "$(dirname "$0")/lib.sh"
 authority front-proxy-ca
 authority unknown-ca

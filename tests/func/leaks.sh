@@ -1,8 +1,10 @@
 # One short life under valgrind: not a byte is lost, nothing is read before it was written, nothing is used after it was freed.
 # For the plain build only: the others have checkers of their own that valgrind cannot run.
+# shellcheck shell=bash source=tests/func/lib.sh
 . "$(dirname "$0")/lib.sh"
 if [ -n "$SLOW" ]; then skip "leaks" "this build has a sanitizer of its own" && exit 0; fi
 need valgrind
+# shellcheck disable=SC2054 # the commas are valgrind's
 WRAP=(valgrind --leak-check=full --show-leak-kinds=definite,indirect,possible --errors-for-leak-kinds=definite,indirect,possible
     --error-exitcode=99 --num-callers=30 --suppressions="$ROOT/tests/valgrind.supp" --log-file="$WORK/valgrind.%p")
 MERGE=(-H 'Content-Type: application/merge-patch+json' -d)

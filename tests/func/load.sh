@@ -1,5 +1,6 @@
 # Many clients at once, in three equal rounds: no answer is wrong, a hundred watches see the same and miss nothing, and the memory
 # of the server stays where it was. Then a new certificate without a restart, and an end with open watches.
+# shellcheck shell=bash source=tests/func/lib.sh
 . "$(dirname "$0")/lib.sh"
 CLIENTS=64 WATCHES=100 ROUND=5 # seconds
 [ -z "$SLOW" ] || CLIENTS=24 WATCHES=30 ROUND=4

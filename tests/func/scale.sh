@@ -1,5 +1,6 @@
 # 10,000 sandboxes of 3 KB: how long the server takes from its start to its first list, and how much memory it holds then, after a
 # list of everything, and with 200 watches that have nothing to say. Figures are printed; only a release build is held to them.
+# shellcheck shell=bash source=tests/func/lib.sh
 . "$(dirname "$0")/lib.sh"
 COUNT=10000
 [ -z "$SLOW" ] || COUNT=1000

@@ -1,5 +1,6 @@
 # A short life of every kind: each verb by curl, as a client without a library would do it. Then watches, tables, discovery, OpenAPI,
 # and the paging of a long list while others write.
+# shellcheck shell=bash source=tests/func/lib.sh
 . "$(dirname "$0")/lib.sh"
 etcd_up
 server_up
@@ -295,7 +296,7 @@ paging() {
     local token='' pages=0 version
     t "paging: $1 objects" load create -n "$1" -t 8 -p page -l "$WORK/ledger"
     load_behind mix mix -t 4 -d 3 -p other
-    : >"$WORK/paged" >"$WORK/versions"
+    : | tee "$WORK/paged" >"$WORK/versions"
     while :; do
         api GET "$SANDBOXES?limit=100&continue=$token"
         [ "$CODE" = 200 ] || break
