@@ -7,7 +7,7 @@
 #include "apiserver/base/mem.h"
 #include "apiserver/base/thread.h"
 
-#define PERIOD_MS (5 * 60000)
+#define PERIOD_MS (INT64_C(5) * 60000)
 #define CALL_MS 10000
 
 struct store_compactor {

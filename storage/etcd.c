@@ -55,8 +55,8 @@ static void page_append(struct store_page *to, struct store_page *from)
         return;
     }
     to->kvs = xreallocarray(to->kvs, to->n + from->n, sizeof *to->kvs);
-    memcpy(to->kvs + to->n, from->kvs, from->n * sizeof *to->kvs);
-    to->n += from->n;
+    for (size_t i = 0; i < from->n; i++)
+        to->kvs[to->n++] = from->kvs[i];
     to->more = from->more;
     free(from->kvs);
     *from = (struct store_page){0};

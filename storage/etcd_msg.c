@@ -118,7 +118,8 @@ void etcd_msg_watch(struct buf *out, int64_t start_rev)
 
 static int unreadable(struct err *err, const char *what)
 {
-    return err_set(err, ERR_INTERNAL, "unreadable answer of etcd: %s", what);
+    err_set(err, ERR_INTERNAL, "unreadable answer of etcd: %s", what);
+    return -ERR_INTERNAL;
 }
 
 /* The tree of a whole answer, an object. */
@@ -164,8 +165,10 @@ static int read_bytes(const cJSON *object, const char *name, char **ret, size_t 
         return unreadable(err, name);
     if (node != NULL && !buf_unbase64(&b, node->valuestring, strlen(node->valuestring)))
         return unreadable(err, name);
-    if (buf_failed(&b))
-        return err_set(err, ERR_TOO_LARGE, "a value in etcd is too large");
+    if (buf_failed(&b)) {
+        err_set(err, ERR_TOO_LARGE, "a value in etcd is too large");
+        return -ERR_TOO_LARGE;
+    }
     *ret = buf_take(&b, ret_len);
     return 0;
 }

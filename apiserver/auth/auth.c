@@ -2,7 +2,6 @@
  * headers nobody behind this may see. */
 #include "apiserver/auth/auth.h"
 
-#include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
@@ -36,20 +35,7 @@ struct attempt {
 
 static void add_group(struct user *u, const char *group)
 {
-    size_t n = 0;
-    while (u->groups && u->groups[n])
-        n++;
-    u->groups = xreallocarray(u->groups, n + 2, sizeof(char *));
-    u->groups[n] = xstrdup(group);
-    u->groups[n + 1] = NULL;
-}
-
-static bool contains(char *const *list, const char *s)
-{
-    for (; *list; list++)
-        if (strcmp(*list, s) == 0)
-            return true;
-    return false;
+    strv_add(&u->groups, xstrdup(group));
 }
 
 /* The first value of the first of these headers that has one; NULL when none has. Source:
@@ -66,26 +52,16 @@ static const char *first_value(const struct pairs *headers, char *const *names)
 
 /* ---- the front proxy ---- */
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return -1;
-}
-
 /* Lower-cases and percent-decodes; with a bad escape, or one that would end the string, it stays as
  * it was written. */
 static char *extra_key(const char *raw)
 {
     char *lower = xstrdup(raw);
-    for (char *s = lower; *s; s++)
-        *s = (char)tolower((unsigned char)*s);
+    str_lower(lower);
     char *decoded = xstrdup(lower), *out = decoded;
     for (const char *s = lower; *s; s++) {
-        int high = *s == '%' ? hex_digit(s[1]) : 0,
-            low = *s == '%' && high >= 0 ? hex_digit(s[2]) : 0;
+        int high = *s == '%' ? str_hex_digit(s[1]) : 0,
+            low = *s == '%' && high >= 0 ? str_hex_digit(s[2]) : 0;
         if (high < 0 || low < 0 || (*s == '%' && high == 0 && low == 0)) {
             free(decoded);
             return lower;
@@ -144,7 +120,7 @@ static int by_front_proxy(struct attempt *a, struct user *ret, struct err *err)
                            a->creds->n_chain, &subject, err);
     if (r < 0)
         return r;
-    if (s->allowed_names[0] && !contains(s->allowed_names, subject.common_name))
+    if (s->allowed_names[0] && !strv_has(s->allowed_names, subject.common_name))
         return err_set(err, ERR_UNAUTHORIZED, "front proxy's name is not an allowed one");
     return take_remote_user(s, a->creds->headers, ret);
 }
@@ -189,19 +165,12 @@ static int by_bearer(struct attempt *a, struct user *ret, struct err *err)
     return *token ? identify_token(a, token, ret, err) : 0;
 }
 
-/* base64url without padding. NULL when it is none, or no text. */
+/* NULL when it is no base64url, or no text. */
 static char *decode_socket_token(const char *s, size_t n)
 {
-    SCOPED(buf_fini) struct buf standard = {0}, token = {0};
-    for (size_t i = 0; i < n; i++) {
-        if (s[i] == '+' || s[i] == '/' || s[i] == '=')
-            return NULL;
-        buf_putc(&standard, (char)(s[i] == '-' ? '+' : s[i] == '_' ? '/' : s[i]));
-    }
-    while (standard.len % 4)
-        buf_putc(&standard, '=');
-    if (!buf_unbase64(&token, buf_cstr(&standard), standard.len) ||
-        memchr(buf_cstr(&token), 0, token.len))
+    SCOPED(buf_fini) struct buf token = {0};
+    size_t good;
+    if (!buf_unbase64url(&token, s, n, &good) || memchr(buf_cstr(&token), 0, token.len))
         return NULL;
     return buf_take(&token, NULL);
 }
@@ -343,20 +312,6 @@ static int try_all(struct attempt *a, struct user *ret, struct err *err)
 
 /* ---- headers that end here ---- */
 
-static void remove_prefixed(struct pairs *headers, const char *prefix)
-{
-    size_t n = strlen(prefix), kept = 0;
-    for (size_t i = 0; n > 0 && i < headers->n; i++) {
-        if (strncasecmp(headers->v[i].name, prefix, n) == 0) {
-            free(headers->v[i].name);
-            free(headers->v[i].value);
-        } else {
-            headers->v[kept++] = headers->v[i];
-        }
-    }
-    headers->n = n > 0 ? kept : headers->n;
-}
-
 static void remove_all(struct pairs *headers, char *const *names)
 {
     for (; *names; names++)
@@ -366,12 +321,12 @@ static void remove_all(struct pairs *headers, char *const *names)
 static void remove_credentials(const struct settings *s, struct pairs *headers)
 {
     pairs_remove_ci(headers, "Authorization");
-    remove_prefixed(headers, REMOTE_PREFIX);
+    pairs_remove_prefix_ci(headers, REMOTE_PREFIX);
     remove_all(headers, s->username_headers);
     remove_all(headers, s->uid_headers);
     remove_all(headers, s->group_headers);
     for (char **prefix = s->extra_prefixes; *prefix; prefix++)
-        remove_prefixed(headers, *prefix);
+        pairs_remove_prefix_ci(headers, *prefix);
 }
 
 /* Acting for somebody else is not offered to those who come directly, and acting as themselves

@@ -12,9 +12,8 @@
 #define PATH "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 #define TTL_MS 10000
 #define ENTRIES_MAX 8192
-#define KEPT_BYTES_MAX                                                                             \
-    10000 /* of what the caller chose; more is asked each time. Source: webhook authorizer,        \
-             shouldCache */
+/* Of what the caller chose; more is asked each time. Source: webhook authorizer, shouldCache. */
+#define KEPT_BYTES_MAX 10000
 
 static const char *const open_paths[] = {"/healthz", "/livez", "/readyz"};
 
@@ -132,7 +131,7 @@ static int review(struct authorizer *a, const struct user *u, const struct acces
     if (chosen.len > KEPT_BYTES_MAX)
         return ask_cluster(&ask, ret, err);
     digest_sha256(buf_cstr(&printed), printed.len, digest);
-    cache_print_key(digest, key);
+    digest_print_hex(digest, sizeof digest, key);
     return cache_get(a->cache, key, ask_cluster, &ask, ret, err);
 }
 

@@ -5,8 +5,8 @@
 #include "apiserver/auth/auth.h"
 
 struct authorizer;
-struct authorizer *authorizer_new(struct kube *kube,
-                                  const struct clock *clock); /* kube may be NULL: no review, no */
+/* kube may be NULL: then what needs a review is refused. */
+struct authorizer *authorizer_new(struct kube *kube, const struct clock *clock);
 void authorizer_free(struct authorizer *a);
 int authorizer_check(struct authorizer *a, const struct user *u, const struct access *access,
                      struct err *err);

@@ -86,8 +86,10 @@ void cache_free(struct cache *c)
 {
     if (!c)
         return;
-    while (c->oldest)
-        drop(c, c->oldest);
+    for (struct entry *e = c->newest, *next; e; e = next) {
+        next = e->next;
+        entry_free(e);
+    }
     map_free(c->entries);
     pthread_cond_destroy(&c->done);
     pthread_mutex_destroy(&c->lock);
@@ -189,14 +191,4 @@ size_t cache_len(struct cache *c)
     size_t n = c->n_listed;
     pthread_mutex_unlock(&c->lock);
     return n;
-}
-
-void cache_print_key(const unsigned char digest[32], char out[CACHE_KEY_SIZE])
-{
-    static const char digits[] = "0123456789abcdef";
-    for (size_t i = 0; i < 32; i++) {
-        out[2 * i] = digits[digest[i] >> 4];
-        out[2 * i + 1] = digits[digest[i] & 15];
-    }
-    out[64] = '\0';
 }

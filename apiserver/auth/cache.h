@@ -10,7 +10,7 @@
 #include "apiserver/base/clock.h"
 #include "apiserver/base/err.h"
 
-#define CACHE_KEY_SIZE 65 /* 64 hex digits and a NUL */
+#define CACHE_KEY_SIZE 65 /* a digest of 32 bytes as hex, and a NUL */
 
 struct cache;
 struct cache *cache_new(size_t max, int64_t ttl_ms, const struct clock *clock);
@@ -21,4 +21,3 @@ int cache_get(struct cache *c, const char key[CACHE_KEY_SIZE],
               int (*ask)(void *ctx, cJSON **ret, struct err *err), void *ctx, cJSON **ret,
               struct err *err);
 size_t cache_len(struct cache *c);
-void cache_print_key(const unsigned char digest[32], char out[CACHE_KEY_SIZE]);

@@ -52,8 +52,8 @@ static int add_all(X509_STORE *store, BIO *in)
             ERR_clear_error();
             return is_end ? n : -1;
         }
-        X509_check_purpose(
-            x, -1, 0); /* reads the extensions now, not in several threads at the first use */
+        /* Reads the extensions now, not in several threads at the first use. */
+        X509_check_purpose(x, -1, 0);
         if (X509_STORE_add_cert(store, x) != 1)
             return -1;
         n++;
@@ -117,9 +117,7 @@ uint64_t bundle_number(const struct bundle *b)
 
 void subject_fini(struct subject *s)
 {
-    for (char **o = s->organizations; o && *o; o++)
-        free(*o);
-    free(s->organizations);
+    strv_free(s->organizations);
     free(s->common_name);
     free(s->uid);
     *s = (struct subject){0};
@@ -143,16 +141,6 @@ static void replace(char **to, char *take)
     *to = take;
 }
 
-static void add_organization(struct subject *s, char *take)
-{
-    size_t n = 0;
-    while (s->organizations[n])
-        n++;
-    s->organizations = xreallocarray(s->organizations, n + 2, sizeof(char *));
-    s->organizations[n] = take;
-    s->organizations[n + 1] = NULL;
-}
-
 static bool is_uid(const X509_NAME_ENTRY *entry)
 {
     char oid[64];
@@ -171,7 +159,7 @@ static bool take_entry(struct subject *s, const X509_NAME_ENTRY *entry)
     if (nid == NID_commonName)
         replace(&s->common_name, text);
     else if (nid == NID_organizationName)
-        add_organization(s, text);
+        strv_add(&s->organizations, text);
     else
         replace(&s->uid, text);
     return true;

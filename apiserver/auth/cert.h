@@ -11,8 +11,8 @@ struct bundle; /* constant, counted */
 int bundle_parse(const char *pem, size_t n, struct bundle **ret, struct err *err);
 struct bundle *bundle_ref(struct bundle *b);
 void bundle_unref(struct bundle *b); /* NULL is fine */
-uint64_t
-bundle_number(const struct bundle *b); /* of this bundle alone, in all of the process's life */
+/* Of this bundle alone, in all of the process's life. */
+uint64_t bundle_number(const struct bundle *b);
 
 /* What a subject says. Strings are owned; subject_fini. */
 struct subject {

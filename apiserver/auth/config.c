@@ -3,9 +3,9 @@
 #include "apiserver/auth/config.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "apiserver/base/file.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
@@ -31,24 +31,6 @@ struct config {
 
 /* ---- lists of names ---- */
 
-static void list_free(char **list)
-{
-    for (char **s = list; s && *s; s++)
-        free(*s);
-    free(list);
-}
-
-static char **list_copy(const char *const *list)
-{
-    size_t n = 0;
-    while (list && list[n])
-        n++;
-    char **copy = xcalloc(n + 1, sizeof(char *));
-    for (size_t i = 0; i < n; i++)
-        copy[i] = xstrdup(list[i]);
-    return copy;
-}
-
 static int list_of_tree(const cJSON *tree, const char *key, char ***ret, struct err *err)
 {
     if (!cJSON_IsArray(tree) || json_len(tree) > LIST_MAX)
@@ -59,7 +41,7 @@ static int list_of_tree(const cJSON *tree, const char *key, char ***ret, struct 
     cJSON_ArrayForEach(item, tree)
     {
         if (!cJSON_IsString(item)) {
-            list_free(list);
+            strv_free(list);
             return err_set(err, ERR_INVALID, "%s: not a list of strings", key);
         }
         list[n++] = xstrdup(item->valuestring);
@@ -89,11 +71,11 @@ static void settings_fini(struct settings *s)
 {
     bundle_unref(s->client_ca);
     bundle_unref(s->requestheader_ca);
-    list_free(s->allowed_names);
-    list_free(s->username_headers);
-    list_free(s->uid_headers);
-    list_free(s->group_headers);
-    list_free(s->extra_prefixes);
+    strv_free(s->allowed_names);
+    strv_free(s->username_headers);
+    strv_free(s->uid_headers);
+    strv_free(s->group_headers);
+    strv_free(s->extra_prefixes);
     *s = (struct settings){0};
 }
 
@@ -121,7 +103,7 @@ static int pick_list(const cJSON *data, const char *key, bool is_given, char **g
 {
     if (!is_given)
         return parse_list(data, key, ret, err);
-    *ret = list_copy((const char *const *)given);
+    *ret = strv_copy((const char *const *)given);
     return 0;
 }
 
@@ -288,27 +270,12 @@ void config_start(struct config *c)
 
 /* ---- what is given ---- */
 
-static int read_file(const char *path, struct buf *out, struct err *err)
-{
-    FILE *f = fopen(path, "re");
-    char part[4096];
-    size_t n;
-    if (!f)
-        return err_set(err, ERR_NOT_FOUND, "%s: not readable", path);
-    out->max = CA_FILE_MAX;
-    while ((n = fread(part, 1, sizeof part, f)) > 0)
-        buf_append(out, part, n);
-    bool is_bad = ferror(f) || buf_failed(out);
-    fclose(f);
-    return is_bad ? err_set(err, ERR_INVALID, "%s: not readable or too large", path) : 0;
-}
-
 static int read_bundle(const char *path, struct bundle **ret, struct err *err)
 {
     SCOPED(buf_fini) struct buf pem = {0};
     if (!path)
         return 0;
-    int r = read_file(path, &pem, err);
+    int r = file_read(path, CA_FILE_MAX, &pem, err);
     if (r == 0 && (r = bundle_parse(buf_cstr(&pem), pem.len, ret, err)) < 0)
         err_wrap(err, "%s", path);
     return r;
@@ -327,11 +294,11 @@ static void take_lists(struct config *c, const struct auth_config *from)
     c->has_group = is_static || from->group_headers;
     c->has_extra = is_static || from->extra_prefixes;
     c->has_uid = is_static || from->uid_headers;
-    c->given.allowed_names = list_copy(from->requestheader_allowed_names);
-    c->given.username_headers = list_copy(from->username_headers ? from->username_headers : user);
-    c->given.group_headers = list_copy(from->group_headers ? from->group_headers : group);
-    c->given.extra_prefixes = list_copy(from->extra_prefixes ? from->extra_prefixes : extra);
-    c->given.uid_headers = list_copy(from->uid_headers);
+    c->given.allowed_names = strv_copy(from->requestheader_allowed_names);
+    c->given.username_headers = strv_copy(from->username_headers ? from->username_headers : user);
+    c->given.group_headers = strv_copy(from->group_headers ? from->group_headers : group);
+    c->given.extra_prefixes = strv_copy(from->extra_prefixes ? from->extra_prefixes : extra);
+    c->given.uid_headers = strv_copy(from->uid_headers);
 }
 
 int config_new(const struct auth_config *from, struct config **ret, struct err *err)

@@ -17,8 +17,8 @@ struct settings {
 struct config;
 /* Errors: ERR_INVALID, ERR_NOT_FOUND for files. */
 int config_new(const struct auth_config *from, struct config **ret, struct err *err);
-void config_start(
-    struct config *c); /* begins to follow the ConfigMap, unless nothing is needed from it */
+/* Begins to follow the ConfigMap, unless nothing is needed from it. */
+void config_start(struct config *c);
 void config_free(struct config *c);
 bool config_is_ready(struct config *c);
 const struct settings *config_get(struct config *c); /* the present set; config_put when done */

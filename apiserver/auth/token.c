@@ -56,18 +56,27 @@ static int ask_cluster(void *ctx, cJSON **ret, struct err *err)
 
 static char **strings_of(const cJSON *list)
 {
-    size_t n = 0;
-    char **all = xcalloc(json_len(list) + 1, sizeof(char *));
+    char **all = NULL;
     const cJSON *item;
-    cJSON_ArrayForEach(item, list) if (cJSON_IsString(item)) all[n++] = xstrdup(item->valuestring);
+    cJSON_ArrayForEach(item, list)
+    {
+        if (cJSON_IsString(item))
+            strv_add(&all, xstrdup(item->valuestring));
+    }
     return all;
 }
 
 static void take_extra(const cJSON *extra, struct pairs *ret)
 {
     const cJSON *list, *item;
-    cJSON_ArrayForEach(list, extra) cJSON_ArrayForEach(item, list) if (cJSON_IsString(item))
-        pairs_add(ret, list->string, item->valuestring);
+    cJSON_ArrayForEach(list, extra)
+    {
+        cJSON_ArrayForEach(item, list)
+        {
+            if (cJSON_IsString(item))
+                pairs_add(ret, list->string, item->valuestring);
+        }
+    }
 }
 
 static int take_user(const cJSON *status, struct user *ret, struct err *err)
@@ -92,7 +101,7 @@ int tokens_identify(struct tokens *t, const char *token, struct user *ret, struc
     if (!t->kube)
         return err_set(err, ERR_UNAUTHORIZED, "nobody to judge bearer tokens");
     digest_hmac_sha256(t->secret, sizeof t->secret, token, strlen(token), digest);
-    cache_print_key(digest, key);
+    digest_print_hex(digest, sizeof digest, key);
     if (cache_get(t->cache, key, ask_cluster, &ask, &status, &failure) < 0)
         return err_set(err, ERR_UNAVAILABLE, "token review: %s", err_text(&failure));
     return take_user(status, ret, err);

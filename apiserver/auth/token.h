@@ -4,8 +4,8 @@
 #include "apiserver/auth/auth.h"
 
 struct tokens;
-struct tokens *tokens_new(struct kube *kube,
-                          const struct clock *clock); /* kube may be NULL: every token is refused */
+/* kube may be NULL: every token is refused. */
+struct tokens *tokens_new(struct kube *kube, const struct clock *clock);
 void tokens_free(struct tokens *t);
 /* ret (must be {0}) gets name, uid, groups and extra. Errors: ERR_UNAUTHORIZED; ERR_UNAVAILABLE
  * when the cluster did not say. */

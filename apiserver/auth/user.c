@@ -9,17 +9,12 @@ void user_fini(struct user *u)
         return;
     free(u->name);
     free(u->uid);
-    for (char **g = u->groups; g && *g; g++)
-        free(*g);
-    free(u->groups);
+    strv_free(u->groups);
     pairs_fini(&u->extra);
     *u = (struct user){0};
 }
 
 bool user_in_group(const struct user *u, const char *group)
 {
-    for (char **g = u->groups; g && *g; g++)
-        if (strcmp(*g, group) == 0)
-            return true;
-    return false;
+    return strv_has(u->groups, group);
 }

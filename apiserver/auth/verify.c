@@ -70,17 +70,18 @@ static void print_key(const struct ask *a, char key[CACHE_KEY_SIZE])
         buf_append(&b, a->chain[i].p, a->chain[i].n);
     }
     digest_sha256(buf_cstr(&b), b.len, digest);
-    cache_print_key(digest, key);
+    digest_print_hex(digest, sizeof digest, key);
 }
 
 static void take_subject(const cJSON *answer, struct subject *ret)
 {
     const cJSON *list = json_get(answer, "organizations"), *item;
-    size_t n = 0;
     ret->common_name = xstrdup(json_str_or(answer, "commonName", ""));
     ret->uid = xstrdup(json_str_or(answer, "uid", ""));
-    ret->organizations = xcalloc(json_len(list) + 1, sizeof(char *));
-    cJSON_ArrayForEach(item, list) ret->organizations[n++] = xstrdup(item->valuestring);
+    cJSON_ArrayForEach(item, list)
+    {
+        strv_add(&ret->organizations, xstrdup(item->valuestring));
+    }
 }
 
 int verifier_check(struct verifier *v, const struct bundle *b, const struct cert_der *chain,

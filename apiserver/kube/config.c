@@ -8,30 +8,13 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "apiserver/base/file.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/base/str.h"
 #include "apiserver/base/yaml.h"
 
 #define KUBECONFIG_MAX_BYTES ((size_t)4 << 20)
-
-int kube_read_file(const char *path, size_t max, struct buf *out, struct err *err)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return err_set(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_INVALID, "%s: %m", path);
-    char part[16384];
-    size_t total = 0;
-    ssize_t n;
-    while ((n = read(fd, part, sizeof part)) > 0 && (total += (size_t)n) <= max)
-        buf_append(out, part, (size_t)n);
-    int saved_errno = errno;
-    close(fd);
-    errno = saved_errno;
-    if (n < 0)
-        return err_set(err, ERR_INVALID, "%s: %m", path);
-    return n > 0 ? err_set(err, ERR_INVALID, "%s: larger than %zu bytes", path, max) : 0;
-}
 
 /* ---- inline data ---- */
 
@@ -235,7 +218,7 @@ int kube_config_load_file(const char *path, struct kube_config *ret, struct err 
     SCOPED(buf_fini) struct buf text = {0};
     SCOPED(json_free_p) cJSON *tree = NULL;
     SCOPED(kube_config_fini) struct kube_config c = {0};
-    int code = kube_read_file(path, KUBECONFIG_MAX_BYTES, &text, err);
+    int code = file_read(path, KUBECONFIG_MAX_BYTES, &text, err);
     if (code < 0)
         return code;
     if (yaml_parse(buf_cstr(&text), text.len, NULL, &tree, err) < 0)

@@ -5,15 +5,14 @@
 
 #include <stdbool.h>
 
-#include "apiserver/base/buf.h"
 #include "apiserver/base/err.h"
 
 struct kube_config { /* starts as {0}; all strings are owned, NULL = absent */
     char *server;    /* URL without a final slash */
     char *ca_file, *cert_file, *key_file;
     char *token, *token_file; /* the file's contents win while it can be read */
-    char
-        *temp_dir; /* private, with what the kubeconfig holds inline; removed by kube_config_fini */
+    /* Private, with what the kubeconfig holds inline; removed by kube_config_fini. */
+    char *temp_dir;
     bool insecure;
 };
 
@@ -23,7 +22,3 @@ int kube_config_load_file(const char *path, struct kube_config *ret, struct err 
  * Errors: ERR_NOT_FOUND we are not in a pod. */
 int kube_config_load_pod(const char *dir, struct kube_config *ret, struct err *err);
 void kube_config_fini(struct kube_config *c);
-
-/* Appends a whole small file. Errors: ERR_NOT_FOUND; ERR_INVALID it cannot be read or is larger
- * than max bytes. */
-int kube_read_file(const char *path, size_t max, struct buf *out, struct err *err);

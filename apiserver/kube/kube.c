@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "apiserver/base/clock.h"
+#include "apiserver/base/file.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
@@ -68,7 +69,7 @@ static void read_token(struct kube *k)
 {
     SCOPED(buf_fini) struct buf text = {0};
     SCOPED(err_fini) struct err err = {0};
-    if (kube_read_file(k->config.token_file, TOKEN_MAX_BYTES, &text, &err) < 0) {
+    if (file_read(k->config.token_file, TOKEN_MAX_BYTES, &text, &err) < 0) {
         log_warn("token not read error=\"%s\", keeping the one before", err_text(&err));
         return;
     }

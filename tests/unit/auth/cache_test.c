@@ -146,18 +146,8 @@ START_TEST(test_many_threads)
 }
 END_TEST
 
-START_TEST(test_key)
-{
-    unsigned char digest[32] = {0x00, 0xff, 0x1a};
-    char key[CACHE_KEY_SIZE];
-    cache_print_key(digest, key);
-    ck_assert_uint_eq(strlen(key), 64);
-    ck_assert_int_eq(strncmp(key, "00ff1a00", 8), 0);
-}
-END_TEST
-
 SUITE(cache)
 {
     TESTS("cache", test_age, test_size, test_failures_are_not_kept, test_one_question_at_a_time,
-          test_many_threads, test_key);
+          test_many_threads);
 }

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "apiserver/base/file.h"
 #include "apiserver/base/json.h"
 #include "apiserver/kube/client.h"
 #include "apiserver/kube/config.h"
@@ -50,7 +51,7 @@ static void check_file(const char *path, const char *text)
     SCOPED(buf_fini) struct buf got = {0};
     ck_assert_int_eq(stat(path, &st), 0);
     ck_assert_uint_eq(st.st_mode & 0777, 0600);
-    ck_assert_int_eq(kube_read_file(path, 100, &got, NULL), 0);
+    ck_assert_int_eq(file_read(path, 100, &got, NULL), 0);
     ck_assert_str_eq(buf_cstr(&got), text);
 }
 
