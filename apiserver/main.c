@@ -14,6 +14,7 @@
 #include "apiserver/auth/auth.h"
 #include "apiserver/base/duration.h"
 #include "apiserver/base/fetch.h"
+#include "apiserver/base/file.h"
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/http/pipeline.h"
@@ -22,6 +23,7 @@
 #include "apiserver/kube/namespaces.h"
 #include "apiserver/registry/registry.h"
 #include "openapi/kinds.h"
+#include "reconcile/claim_bind.h"
 #include "reconcile/reconcile.h"
 #include "storage/compactor.h"
 #include "storage/etcd.h"
@@ -43,11 +45,12 @@ struct flags {
     int64_t compaction_interval_s;
     bool reconcile;
     const char *identity, *cluster_domain;
-    int64_t sandbox_workers, template_workers, warm_pool_workers;
+    int64_t sandbox_workers, claim_workers, template_workers, warm_pool_workers;
     int64_t warm_pool_batch, warm_pool_delay_ms, warm_pool_grace_ms, warm_pool_recheck_ms;
     double warm_pool_rate;
     bool warm_pool_eviction;
-    bool disable_sandbox_events;
+    bool disable_sandbox_events, disable_claim_events, disable_claim_stamps;
+    const char *label_domains_file;
     int64_t workers, max_connections, max_reads, max_writes, max_body, history_events;
     int64_t request_timeout_s, shutdown_delay_s, shutdown_grace_s;
     const char *log_level;
@@ -102,6 +105,8 @@ static const struct flag flag_table[] = {
      "last part of Service names in status.serviceFQDN"},
     {"sandbox-concurrent-workers", FLAG_INT, AT(sandbox_workers), "20", 1, 1000,
      "Sandboxes reconciled at once"},
+    {"sandbox-claim-concurrent-workers", FLAG_INT, AT(claim_workers), "50", 1, 1000,
+     "SandboxClaims reconciled at once"},
     {"sandbox-template-concurrent-workers", FLAG_INT, AT(template_workers), "1", 1, 1000,
      "SandboxTemplates reconciled at once"},
     {"sandbox-warm-pool-concurrent-workers", FLAG_INT, AT(warm_pool_workers), "1", 1, 1000,
@@ -120,6 +125,14 @@ static const struct flag flag_table[] = {
      "mark pods of pools as safe to evict, where their template does not say"},
     {"disable-sandbox-events", FLAG_BOOL, AT(disable_sandbox_events), "false", 0, 0,
      "write no Events about Sandboxes"},
+    {"disable-claim-events", FLAG_BOOL, AT(disable_claim_events), "false", 0, 0,
+     "write no Events about SandboxClaims"},
+    {"disable-claim-observability-annotations", FLAG_BOOL, AT(disable_claim_stamps), "false", 0, 0,
+     "do not annotate claims with the time when they were seen first"},
+    {"allowed-label-domains-file", FLAG_STRING, AT(label_domains_file),
+     "/etc/sandbox-config/allowed-label-domains", 0, 0,
+     "domains that labels of additionalPodMetadata may have, instead of sandbox.users.io; read at "
+     "start, need not exist"},
     {"http-workers", FLAG_INT, AT(workers), "32", 1, 1024, "threads that run requests"},
     {"max-connections", FLAG_INT, AT(max_connections), "4096", 1, 1000000, "connections at once"},
     {"max-requests-inflight", FLAG_INT, AT(max_reads), "400", 1, 100000,
@@ -300,6 +313,8 @@ struct app {
     struct store *store;
     struct store_compactor *compactor;
     struct admit_env admit;
+    char **label_domains;
+    struct claim_binder binder;
     struct registry *registry;
     struct auth *auth;
     struct pipeline *pipeline;
@@ -402,6 +417,29 @@ static void start_store(struct app *a)
                                   });
 }
 
+static struct claim_settings claim_settings(const struct app *a)
+{
+    return (struct claim_settings){
+        .label_domains = (const char *const *)a->label_domains,
+        .no_observed_stamp = a->flags.disable_claim_stamps,
+    };
+}
+
+#define LABEL_DOMAINS_MAX ((size_t)1 << 20) /* bytes of the file */
+
+static int start_claims(struct app *a, struct err *err)
+{
+    SCOPED(buf_fini) struct buf text = {0};
+    SCOPED(err_fini) struct err e = {0};
+    int rc = file_read(a->flags.label_domains_file, LABEL_DOMAINS_MAX, &text, &e);
+    if (rc < 0 && rc != -ERR_NOT_FOUND)
+        return err_move(err, &e);
+    a->label_domains = claim_domains_parse(buf_cstr(&text));
+    struct claim_settings settings = claim_settings(a);
+    claim_binder_init(&a->binder, &settings, &clock_system);
+    return 0;
+}
+
 static void start_registry(struct app *a)
 {
     a->admit = (struct admit_env){
@@ -415,6 +453,7 @@ static void start_registry(struct app *a)
         .kinds = kinds_all,
         .admit = &a->admit,
         .history_events = (size_t)a->flags.history_events,
+        .bind = &a->binder.ops,
     });
     registry_start(a->registry);
 }
@@ -484,7 +523,10 @@ static void start_reconciler(struct app *a)
         .randomness = &rand_system,
         .cluster_domain = a->flags.cluster_domain,
         .no_sandbox_events = a->flags.disable_sandbox_events,
+        .no_claim_events = a->flags.disable_claim_events,
+        .claim = claim_settings(a),
         .sandbox_workers = (int)a->flags.sandbox_workers,
+        .claim_workers = (int)a->flags.claim_workers,
         .template_workers = (int)a->flags.template_workers,
         .warm_pool_workers = (int)a->flags.warm_pool_workers,
         .warm_pool = {.max_batch = a->flags.warm_pool_batch,
@@ -504,7 +546,7 @@ static void start_reconciler(struct app *a)
 static int app_start(struct app *a, struct err *err)
 {
     a->fetch = fetch_new();
-    if (start_cluster(a, err) < 0)
+    if (start_claims(a, err) < 0 || start_cluster(a, err) < 0)
         return -(int)err->code;
     start_store(a);
     a->compactor = store_compactor_start(a->store, a->flags.compaction_interval_s * 1000);
@@ -614,6 +656,7 @@ int main(int argc, char **argv)
             status = EXIT_FAILURE;
     }
     free(app.identity);
+    strv_free(app.label_domains);
     free_list(app.flags.etcd_servers);
     free_list(app.flags.requestheader_allowed_names);
     return status;

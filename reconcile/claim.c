@@ -361,10 +361,10 @@ int claim_adopt(const cJSON *claim, const cJSON *template, const cJSON *member, 
 static const char *reason_of(enum claim_failure failure)
 {
     static const char *const reasons[] = {
-        [CLAIM_NO_TEMPLATE] = "TemplateNotFound",          [CLAIM_NO_POOL] = "WarmPoolNotFound",
-        [CLAIM_ADOPTION_CONFLICT] = "AdoptionConflict",    [CLAIM_BAD_METADATA] = "InvalidMetadata",
-        [CLAIM_ENV_REFUSED] = "EnvVarsInjectionRejected",  [CLAIM_NOT_OWNED] = "ClaimExpired",
-        [CLAIM_BAD_VOLUMES] = "VolumeClaimTemplatesError", [CLAIM_OTHER] = "ReconcilerError",
+        [CLAIM_NO_TEMPLATE] = "TemplateNotFound", [CLAIM_NO_POOL] = "WarmPoolNotFound",
+        [CLAIM_BAD_METADATA] = "InvalidMetadata", [CLAIM_ENV_REFUSED] = "EnvVarsInjectionRejected",
+        [CLAIM_NOT_OWNED] = "ClaimExpired",       [CLAIM_BAD_VOLUMES] = "VolumeClaimTemplatesError",
+        [CLAIM_OTHER] = "ReconcilerError",
     };
     return reasons[failure];
 }
@@ -372,9 +372,6 @@ static const char *reason_of(enum claim_failure failure)
 static char *message_of(const struct claim_error *e)
 {
     switch (e->failure) {
-    case CLAIM_ADOPTION_CONFLICT:
-        return xasprintf("adoption write conflict: %s; the next pass retries from a converged view",
-                         e->text);
     case CLAIM_NOT_OWNED:
         return xasprintf("Claim expired. sandbox not owned by this claim: %s; deletion skipped.",
                          e->text);

@@ -17,13 +17,16 @@ struct claim_settings {
     bool no_observed_stamp;           /* do not write controller-first-observed-at */
 };
 
+/* The domains of the operator's file: separated by commas and line ends, trimmed, lower case;
+ * without any, the default. Ended by NULL, the caller's (strv_free). */
+char **claim_domains_parse(const char *text);
+
 /* ---- errors (C20) ---- */
 
 enum claim_failure { /* in the order of their rank */
                      CLAIM_FINE,
                      CLAIM_NO_TEMPLATE,
                      CLAIM_NO_POOL,
-                     CLAIM_ADOPTION_CONFLICT,
                      CLAIM_BAD_METADATA,
                      CLAIM_ENV_REFUSED,
                      CLAIM_NOT_OWNED,

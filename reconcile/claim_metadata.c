@@ -71,14 +71,19 @@ static char *check_key(const char *what, const char *key)
     return xasprintf("invalid %s key: %s: %s", what, buf_cstr(&quoted), texts);
 }
 
+static char *lower(const char *p, size_t n)
+{
+    char *out = xstrndup(p, n);
+    for (char *c = out; *c; c++)
+        *c = *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
+    return out;
+}
+
 /* The domain of a key, the caller's; NULL = it has none. */
 static char *domain_of(const char *key)
 {
     const char *slash = strchr(key, '/');
-    char *domain = slash ? xstrndup(key, (size_t)(slash - key)) : NULL;
-    for (char *p = domain; p && *p; p++)
-        *p = *p >= 'A' && *p <= 'Z' ? (char)(*p - 'A' + 'a') : *p;
-    return domain;
+    return slash ? lower(key, (size_t)(slash - key)) : NULL;
 }
 
 static char *check_label(const char *key, const char *value, const struct claim_settings *settings)
@@ -149,4 +154,28 @@ int claim_check_metadata(const cJSON *claim, const struct claim_settings *settin
         return -1;
     return check_map(json_get(metadata, "annotations"), "annotation", check_annotation, settings,
                      e);
+}
+
+/* ---- the operator's file (M6) ---- */
+
+#define DEFAULT_DOMAIN "sandbox.users.io"
+
+char **claim_domains_parse(const char *text)
+{
+    static const char separators[] = ",\n\r", blanks[] = " \t\v\f";
+    char **domains = strv_copy(NULL);
+    for (const char *p = text; *p; p += strspn(p, separators)) {
+        size_t n = strcspn(p, separators);
+        const char *start = p;
+        p += n;
+        while (n > 0 && strchr(blanks, *start))
+            start++, n--;
+        while (n > 0 && strchr(blanks, start[n - 1]))
+            n--;
+        if (n > 0)
+            strv_add(&domains, lower(start, n));
+    }
+    if (!domains[0])
+        strv_add(&domains, xstrdup(DEFAULT_DOMAIN));
+    return domains;
 }

@@ -12,6 +12,7 @@
 #include "apiserver/base/mem.h"
 #include "openapi/kinds.h"
 #include "reconcile/child.h"
+#include "reconcile/claim_wake.h"
 #include "reconcile/cluster_kube.h"
 #include "reconcile/feed.h"
 #include "reconcile/keys.h"
@@ -44,6 +45,20 @@ static void free_sandbox(void *state)
     sandbox_reconciler_free(state);
 }
 
+static void *new_claim(const struct reconcile_config *config, const struct pass_env *env)
+{
+    return claim_reconciler_new(&(struct claim_reconciler_config){
+        .env = *env,
+        .settings = config->claim,
+        .no_events = config->no_claim_events,
+    });
+}
+
+static void free_claim(void *state)
+{
+    claim_reconciler_free(state);
+}
+
 static void *new_template(const struct reconcile_config *config, const struct pass_env *env)
 {
     (void)config;
@@ -63,14 +78,16 @@ static void free_warm_pool(void *state)
 static const struct controller controllers[] = {
     {"sandbox", &kind_sandbox, offsetof(struct reconcile_config, sandbox_workers), 20, new_sandbox,
      sandbox_pass, free_sandbox},
+    {"sandboxclaim", &kind_sandbox_claim, offsetof(struct reconcile_config, claim_workers), 50,
+     new_claim, claim_pass, free_claim},
     {"sandboxtemplate", &kind_sandbox_template, offsetof(struct reconcile_config, template_workers),
      1, new_template, template_pass, free},
     {"sandboxwarmpool", &kind_sandbox_warm_pool,
      offsetof(struct reconcile_config, warm_pool_workers), 1, new_warm_pool, warmpool_pass,
      free_warm_pool},
 };
-static const struct kind *const watched[] = {&kind_sandbox, &kind_sandbox_template,
-                                             &kind_sandbox_warm_pool, NULL};
+static const struct kind *const watched[] = {&kind_sandbox, &kind_sandbox_claim,
+                                             &kind_sandbox_template, &kind_sandbox_warm_pool, NULL};
 
 /* ---- state ---- */
 
@@ -85,6 +102,7 @@ struct reconcile {
     struct cluster *cluster;
     struct running running[ARRAY_LEN(controllers)];
     struct map *owners; /* of the feed's thread: NAMESPACE/NAME of a Sandbox -> struct owner */
+    struct claim_wake *claim_wake; /* of the feed's thread */
     struct feed *feed;
     bool is_running; /* of whoever starts and stops */
 };
@@ -203,12 +221,23 @@ static void tell_pools(struct reconcile *r, const struct object *template, bool 
     }
 }
 
+static void tell_claims(struct reconcile *r, const struct object *o, bool is_delete)
+{
+    claim_wake_note(r->claim_wake, o, is_delete);
+}
+
+static void wake_claim(void *ctx, const char *key)
+{
+    enqueue(ctx, controller_of_kind(&kind_sandbox_claim), key);
+}
+
 static const struct link {
     const struct kind *kind;
     void (*tell)(struct reconcile *r, const struct object *o, bool is_delete);
 } links[] = {
-    {&kind_sandbox, tell_owners},
-    {&kind_sandbox_template, tell_pools},
+    {&kind_sandbox, tell_owners},           {&kind_sandbox_template, tell_pools},
+    {&kind_sandbox_claim, tell_claims},     {&kind_sandbox_template, tell_claims},
+    {&kind_sandbox_warm_pool, tell_claims},
 };
 
 static void on_object(void *ctx, const struct object *o, bool is_delete)
@@ -245,6 +274,7 @@ static bool tell_owner(void *ctx, const char *key, void *value)
 static void on_gap(void *ctx, const struct kind *kind)
 {
     struct reconcile *r = ctx;
+    claim_wake_reset(r->claim_wake, kind);
     if (kind != &kind_sandbox)
         return;
     map_each(r->owners, tell_owner, r);
@@ -320,6 +350,7 @@ void reconcile_start(struct reconcile *r)
     r->is_running = true;
     make_loops(r);
     r->owners = map_new();
+    r->claim_wake = claim_wake_new(wake_claim, r);
     r->cluster = cluster_kube_new(
         &(struct cluster_kube_config){.kube = c->kube, .on_child = on_child, .ctx = r});
     struct pass_env env = {.registry = c->registry,
@@ -355,6 +386,7 @@ void reconcile_stop(struct reconcile *r)
     }
     map_each(r->owners, drop_owner, NULL);
     map_free(r->owners);
+    claim_wake_free(r->claim_wake);
     r->is_running = false;
     log_info("reconciler stopped");
 }
