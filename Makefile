@@ -56,7 +56,7 @@ FUZZ_BIN := $(patsubst %.c,$(OUT)/%,$(FUZZ_SRC))
 TEST_LIB := $(call obj,$(wildcard tests/lib/*.c))
 FUNC_SRC := $(wildcard tests/func/*.c tests/bench/*.c)
 FUNC_BIN := $(patsubst %.c,$(OUT)/%,$(FUNC_SRC))
-OTHER_SRC := apiserver/main.c $(UNIT_SRC) $(FUZZ_SRC) tests/fuzz/driver.c $(wildcard tests/lib/*.c) $(FUNC_SRC) hack/gen-shape.c
+OTHER_SRC := apiserver/main.c $(UNIT_SRC) $(FUZZ_SRC) tests/fuzz/driver.c $(wildcard tests/lib/*.c) $(FUNC_SRC) $(wildcard hack/*.c)
 DEPS := $(patsubst %.c,$(OUT)/%.d,$(foreach l,$(LAYERS),$(call src_of,$(l))) $(OTHER_SRC))
 
 .DEFAULT_GOAL := all
@@ -92,6 +92,8 @@ $(FUNC_BIN): $(OUT)/%: $(OUT)/%.o $(LIBS)
 $(OUT)/tests/fuzz/%: $(OUT)/tests/fuzz/%.o $(OUT)/tests/fuzz/driver.o $(LIBS)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(OUT)/tests/fuzz/driver.o $(LIBS) $(PKG_LIBS)
 $(OUT)/hack/gen-shape: $(OUT)/hack/gen-shape.o $(call lib,apiserver/base)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PKG_LIBS)
+$(OUT)/hack/print-crd: $(OUT)/hack/print-crd.o $(call lib,openapi) $(call lib,apiserver/base)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PKG_LIBS)
 
 units: $(UNIT_BIN)

@@ -200,7 +200,7 @@ static cJSON *field_schema(const struct field *f, bool is_shared, enum doc_form 
     cJSON *s = ref                   ? described_ref(ref, f->doc, form)
                : f->type == F_OBJECT ? shape_body(f->of, form)
                                      : json_object();
-    if (f->doc)
+    if (f->doc && !(f->type == F_META && form == DOC_CRD)) /* a definition may say nothing of it */
         json_set_str(s, "description", f->doc);
     if (f->type == F_LIST) {
         set_type(s, "array", NULL);
