@@ -9,182 +9,11 @@
 #include "reconcile/condition.h"
 #include "reconcile/sandbox_pass.h"
 #include "storage/memstore.h"
+#include "tests/lib/fake_cluster.h"
 #include "tests/lib/suite.h"
 
 #define NOW_MS INT64_C(1767225600000) /* 2026-01-01T00:00:00Z */
 #define CALL_MS 10000
-
-/* ---- a cluster in memory ---- */
-
-struct fake_cluster {
-    struct cluster base;
-    struct omap *objects; /* plural/ns/name -> cJSON */
-    int creates, patches, updates, deletes, events;
-    int calls, fail_at; /* the call of that number (from 1) fails; 0 = none */
-    enum err_code fail_code;
-    const char *refuse_pods; /* text: creating a Pod is refused as Invalid */
-    bool hold_deleted;       /* Pods get a deletionTimestamp and stay */
-    char last_event[64];
-};
-
-static struct fake_cluster *fake(struct cluster *c)
-{
-    return (struct fake_cluster *)c;
-}
-
-static char *object_key(enum child child, const char *ns, const char *name)
-{
-    return xasprintf("%s/%s/%s", cluster_plural(child), ns, name);
-}
-
-static bool fails(struct cluster *c, struct err *err)
-{
-    struct fake_cluster *f = fake(c);
-    if (++f->calls != f->fail_at)
-        return false;
-    err_set(err, f->fail_code, "made to fail");
-    return true;
-}
-
-static int fake_get(struct cluster *c, enum child child, const char *ns, const char *name,
-                    bool live, cJSON **ret, struct err *err)
-{
-    (void)live;
-    if (fails(c, err))
-        return -(int)fake(c)->fail_code;
-    SCOPED_FREE char *key = object_key(child, ns, name);
-    *ret = json_copy(omap_get(fake(c)->objects, key));
-    return 0;
-}
-
-struct collected {
-    cJSON *list;
-    const char *hash;
-};
-
-static bool collect(void *ctx, const char *key, void *value)
-{
-    struct collected *to = ctx;
-    if (str_has_prefix(key, "pods/") &&
-        str_equal(meta_label(value, "agents.x-k8s.io/sandbox-name-hash"), to->hash))
-        json_push(to->list, json_copy(value));
-    return true;
-}
-
-static cJSON *fake_list_pods(struct cluster *c, const char *ns, const char *hash)
-{
-    (void)ns;
-    struct collected to = {.list = json_array(), .hash = hash};
-    omap_each(fake(c)->objects, NULL, collect, &to);
-    return to.list;
-}
-
-static void put(struct fake_cluster *f, enum child child, const char *ns, cJSON *take_object)
-{
-    SCOPED_FREE char *key = object_key(child, ns, meta_name(take_object));
-    json_free(omap_put(f->objects, key, take_object));
-}
-
-static int fake_create(struct cluster *c, enum child child, const char *ns, const cJSON *body,
-                       cJSON **ret, struct err *err)
-{
-    struct fake_cluster *f = fake(c);
-    if (fails(c, err))
-        return -(int)f->fail_code;
-    f->creates++;
-    if (child == CHILD_POD && f->refuse_pods)
-        return err_set(err, ERR_INVALID, "%s", f->refuse_pods);
-    SCOPED_FREE char *key = object_key(child, ns, meta_name(body));
-    if (omap_get(f->objects, key))
-        return err_set(err, ERR_ALREADY_EXISTS, "%s already exists", key);
-    cJSON *object = json_copy(body);
-    SCOPED_FREE char *uid = xasprintf("uid-%d", f->creates);
-    json_set_str(json_get(object, "metadata"), "uid", uid);
-    if (child == CHILD_POD)
-        json_set_str(json_ensure_object(object, "status"), "phase", "Pending");
-    *ret = json_copy(object);
-    put(f, child, ns, object);
-    return 0;
-}
-
-static void merge(cJSON *into, const cJSON *patch)
-{
-    const cJSON *p;
-    cJSON_ArrayForEach(p, patch)
-    {
-        if (cJSON_IsNull(p))
-            json_remove(into, p->string);
-        else if (cJSON_IsObject(p))
-            merge(json_ensure_object(into, p->string), p);
-        else
-            json_set(into, p->string, json_copy(p));
-    }
-}
-
-static int fake_patch(struct cluster *c, enum child child, const char *ns, const char *name,
-                      const cJSON *patch, cJSON **ret, struct err *err)
-{
-    struct fake_cluster *f = fake(c);
-    if (fails(c, err))
-        return -(int)f->fail_code;
-    f->patches++;
-    SCOPED_FREE char *key = object_key(child, ns, name);
-    cJSON *object = omap_get(f->objects, key);
-    ck_assert_ptr_nonnull(object);
-    merge(object, patch);
-    *ret = json_copy(object);
-    return 0;
-}
-
-static int fake_update(struct cluster *c, enum child child, const char *ns, const char *name,
-                       const cJSON *body, cJSON **ret, struct err *err)
-{
-    (void)name;
-    if (fails(c, err))
-        return -(int)fake(c)->fail_code;
-    fake(c)->updates++;
-    put(fake(c), child, ns, json_copy(body));
-    *ret = json_copy(body);
-    return 0;
-}
-
-static int fake_del(struct cluster *c, enum child child, const char *ns, const char *name,
-                    const char *uid, struct err *err)
-{
-    struct fake_cluster *f = fake(c);
-    if (fails(c, err))
-        return -(int)f->fail_code;
-    f->deletes++;
-    SCOPED_FREE char *key = object_key(child, ns, name);
-    cJSON *object = omap_get(f->objects, key);
-    if (!object)
-        return err_set(err, ERR_NOT_FOUND, "%s not found", key);
-    ck_assert_str_eq(meta_uid(object), uid);
-    if (child == CHILD_POD && f->hold_deleted)
-        json_set_str(json_get(object, "metadata"), "deletionTimestamp", "2026-01-01T00:00:00Z");
-    else
-        json_free(omap_del(f->objects, key));
-    return 0;
-}
-
-static void fake_emit(struct cluster *c, const char *ns, cJSON *take_event)
-{
-    (void)ns;
-    fake(c)->events++;
-    const char *reason = json_str_or(take_event, "reason", "");
-    memcpy(fake(c)->last_event, reason, strlen(reason) + 1);
-    json_free(take_event);
-}
-
-static const struct cluster_vtable fake_vtable = {
-    .get = fake_get,
-    .list_pods = fake_list_pods,
-    .create = fake_create,
-    .patch = fake_patch,
-    .update = fake_update,
-    .del = fake_del,
-    .emit = fake_emit,
-};
 
 /* ---- fixture ---- */
 
@@ -223,8 +52,7 @@ static void setup(void)
     registry_start(fx.registry);
     while (!registry_is_synced(fx.registry))
         sched_yield();
-    fx.cluster.base.v = &fake_vtable;
-    fx.cluster.objects = omap_new();
+    fake_cluster_init(&fx.cluster);
     /* Deadlines are of the real clock, as the registry's are; object times are of the fake one by
      * admission. */
     fx.reconciler = sandbox_reconciler_new(&(struct sandbox_reconciler_config){
@@ -237,19 +65,10 @@ static void setup(void)
     });
 }
 
-static bool free_object(void *ctx, const char *key, void *value)
-{
-    (void)ctx;
-    (void)key;
-    json_free(value);
-    return true;
-}
-
 static void teardown(void)
 {
     sandbox_reconciler_free(fx.reconciler);
-    omap_each(fx.cluster.objects, NULL, free_object, NULL);
-    omap_free(fx.cluster.objects);
+    fake_cluster_fini(&fx.cluster);
     registry_stop(fx.registry);
     registry_free(fx.registry);
     store_free(fx.store);
@@ -435,7 +254,7 @@ START_TEST(test_existing_pod_is_judged_in_the_same_pass)
     json_parse_str("{\"metadata\":{\"name\":\"a\",\"namespace\":\"ns\",\"uid\":\"x\"},\"status\":{"
                    "\"phase\":\"Running\"}}",
                    &foreign, NULL);
-    put(&fx.cluster, CHILD_POD, "ns", foreign);
+    fake_cluster_put(&fx.cluster, CHILD_POD, "ns", foreign);
     create("");
     struct loop_result r;
     ck_assert_int_lt(pass(&r), 0);

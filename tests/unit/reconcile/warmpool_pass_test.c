@@ -1,0 +1,752 @@
+/* Whole passes over a warm pool: a registry over the store in memory, Pods in a cluster in memory.
+ * Counts writes, and lets every n-th call of the store fail to see that passes converge all the
+ * same. Names carry the ids of the behaviour checklist. */
+#include <inttypes.h>
+#include <sched.h>
+
+#include "apiserver/base/json.h"
+#include "apiserver/base/str.h"
+#include "reconcile/child.h"
+#include "reconcile/keys.h"
+#include "reconcile/warmpool_pass.h"
+#include "tests/lib/fake_cluster.h"
+#include "tests/lib/world.h"
+
+#define GRACE_MS 300000
+#define RECHECK_MS 60000
+
+static struct fixture {
+    struct world world;
+    struct fake_cluster cluster;
+    struct warmpool_reconciler *reconciler;
+    bool follows;     /* does not lead */
+    uint64_t fail_at; /* the call of the store of that number fails */
+    enum memstore_fault fault;
+} fx;
+
+static bool fence(void *ctx, struct store_compare *ret)
+{
+    (void)ctx;
+    *ret = (struct store_compare){.key = "/lease", .target = STORE_CREATE, .rev = 0};
+    return !fx.follows;
+}
+
+static void restart(const struct warmpool_settings *settings)
+{
+    warmpool_reconciler_free(fx.reconciler);
+    fx.reconciler = warmpool_reconciler_new(&(struct pass_env){.registry = fx.world.registry,
+                                                               .cluster = &fx.cluster.base,
+                                                               .clock = &fx.world.clock.clock,
+                                                               .randomness = &fx.world.randomness,
+                                                               .fence = fence},
+                                            settings);
+}
+
+static void setup(void)
+{
+    fx = (struct fixture){0};
+    world_start(&fx.world, NULL);
+    fake_cluster_init(&fx.cluster);
+    restart(&(struct warmpool_settings){0});
+}
+
+static void teardown(void)
+{
+    warmpool_reconciler_free(fx.reconciler);
+    fake_cluster_fini(&fx.cluster);
+    world_stop(&fx.world);
+}
+
+/* ---- objects ---- */
+
+static void create(const struct kind *kind, const char *text)
+{
+    SCOPED(object_unref_p) struct object *o = NULL;
+    SCOPED(err_fini) struct err err = {0};
+    struct write_options opts = world_opts();
+    opts.is_system = true;
+    int rc = registry_create(fx.world.registry, kind, "ns", world_tree(text), &opts, &o, &err);
+    ck_assert_msg(rc == 0, "%s", err_text(&err));
+}
+
+#define API "\"apiVersion\":\"extensions.agents.x-k8s.io/v1beta1\",\"kind\":"
+#define CONTAINERS(image) "\"containers\":[{\"name\":\"c\",\"image\":\"" image "\"}]"
+
+static void create_template(const char *name, const char *spec)
+{
+    SCOPED_FREE char *text =
+        xasprintf("{" API "\"SandboxTemplate\",\"metadata\":{\"name\":\"%s\"},"
+                  "\"spec\":{\"podTemplate\":{\"spec\":{" CONTAINERS("i") "}}%s}}",
+                  name, spec);
+    create(&kind_sandbox_template, text);
+}
+
+static void create_pool(const char *spec)
+{
+    SCOPED_FREE char *text =
+        xasprintf("{" API "\"SandboxWarmPool\",\"metadata\":{\"name\":\"p\"},\"spec\":{"
+                  "\"sandboxTemplateRef\":{\"name\":\"t\"}%s}}",
+                  spec);
+    create(&kind_sandbox_warm_pool, text);
+}
+
+static cJSON *get(const struct kind *kind, const char *name)
+{
+    SCOPED(object_unref_p) struct object *o = NULL;
+    SCOPED(err_fini) struct err err = {0};
+    if (registry_get(fx.world.registry, kind, "ns", name, (struct read_version){READ_LATEST},
+                     world_deadline(), &o, &err) < 0)
+        return NULL;
+    return object_tree(o);
+}
+
+struct edit {
+    const char *path; /* of one member, below the object */
+    const char *json; /* NULL = remove */
+};
+
+static int apply_edit(void *ctx, const cJSON *old, cJSON **ret, struct err *err)
+{
+    (void)err;
+    const struct edit *e = ctx;
+    *ret = json_copy(old);
+    const char *part = e->path;
+    cJSON *at = *ret;
+    for (const char *dot; (dot = strchr(part, '.')) != NULL; part = dot + 1) {
+        SCOPED_FREE char *name = xstrndup(part, (size_t)(dot - part));
+        at = json_ensure_object(at, name);
+    }
+    if (e->json)
+        json_set(at, part, world_tree(e->json));
+    else
+        json_remove(at, part);
+    return 0;
+}
+
+static void edit(const struct kind *kind, const char *name, const char *path, const char *json)
+{
+    SCOPED(object_unref_p) struct object *o = NULL;
+    SCOPED(err_fini) struct err err = {0};
+    struct write_options opts = world_opts();
+    opts.is_system = true;
+    struct edit e = {path, json};
+    int rc = registry_update(
+        fx.world.registry,
+        &(struct update_request){
+            .kind = kind, .namespace_name = "ns", .name = name, .change = apply_edit, .ctx = &e},
+        &opts, &o, &err);
+    ck_assert_msg(rc == 0, "%s", err_text(&err));
+}
+
+/* All Sandboxes; the caller's. */
+static struct list_result sandboxes(void)
+{
+    struct list_result list = {0};
+    SCOPED(err_fini) struct err err = {0};
+    int rc = registry_list(fx.world.registry,
+                           &(struct list_request){.kind = &kind_sandbox,
+                                                  .namespace_name = "ns",
+                                                  .version = {READ_LATEST},
+                                                  .deadline_ms = world_deadline()},
+                           &list, &err);
+    ck_assert_msg(rc == 0, "%s", err_text(&err));
+    return list;
+}
+
+static size_t count(void)
+{
+    SCOPED(list_result_fini) struct list_result list = sandboxes();
+    return list.n;
+}
+
+static void set_ready(const char *name, bool is_ready)
+{
+    char now[CLOCK_TEXT_SIZE];
+    clock_print_rfc3339(clock_unix_s(&fx.world.clock.clock), now);
+    SCOPED_FREE char *json =
+        xasprintf("[{\"type\":\"Ready\",\"status\":\"%s\",\"reason\":\"R\",\"message\":\"\","
+                  "\"lastTransitionTime\":\"%s\"}]",
+                  is_ready ? "True" : "False", now);
+    edit(&kind_sandbox, name, "status.conditions", json);
+}
+
+static void all_ready(void)
+{
+    SCOPED(list_result_fini) struct list_result list = sandboxes();
+    for (size_t i = 0; i < list.n; i++)
+        set_ready(list.objects[i]->name, true);
+}
+
+static void delete_named(const char *name)
+{
+    SCOPED(object_unref_p) struct object *o = NULL;
+    SCOPED(err_fini) struct err err = {0};
+    bool gone;
+    int rc = registry_delete(
+        fx.world.registry, &kind_sandbox, "ns", name,
+        &(struct delete_options){.orphan_dependents = -1, .deadline_ms = world_deadline()}, &o,
+        &gone, &err);
+    ck_assert_msg(rc == 0, "%s", err_text(&err));
+}
+
+/* Name of the i-th Sandbox; the caller's. */
+static char *name_of(size_t i)
+{
+    SCOPED(list_result_fini) struct list_result list = sandboxes();
+    ck_assert_uint_lt(i, list.n);
+    return xstrdup(list.objects[i]->name);
+}
+
+/* ---- passes ---- */
+
+static struct loop_result pass_ok(void)
+{
+    struct loop_result ret = {0};
+    ck_assert_int_eq(warmpool_pass(fx.reconciler, "ns/p", &ret), 0);
+    return ret;
+}
+
+/* Until a pass changes nothing. */
+static void settle(void)
+{
+    for (int i = 0; i < 20; i++) {
+        int64_t before = registry_revision(fx.world.registry);
+        pass_ok();
+        clock_fake_advance(&fx.world.clock, 200); /* past the pause between status writes */
+        pass_ok();
+        if (registry_revision(fx.world.registry) == before)
+            return;
+    }
+    ck_abort_msg("does not settle");
+}
+
+static void expect_status(int64_t replicas, int64_t ready)
+{
+    SCOPED(json_free_p) cJSON *pool = get(&kind_sandbox_warm_pool, "p");
+    ck_assert_int_eq(json_i64_or(pool, "status.replicas", 0), replicas);
+    ck_assert_int_eq(json_i64_or(pool, "status.readyReplicas", 0), ready);
+    ck_assert_int_eq(json_i64_or(pool, "status.observedGeneration", 0),
+                     json_i64_or(pool, "metadata.generation", -1));
+    ck_assert(str_has_prefix(json_str_or(pool, "status.selector", ""), LABEL_WARM_POOL "="));
+}
+
+static void pod_condition(const char *name, const char *status, const char *reason)
+{
+    SCOPED_FREE char *text =
+        xasprintf("{\"metadata\":{\"name\":\"%s\",\"namespace\":\"ns\",\"uid\":\"u\"},\"status\":{"
+                  "\"conditions\":"
+                  "[{\"type\":\"PodScheduled\",\"status\":\"%s\",\"reason\":\"%s\"}]}}",
+                  name, status, reason);
+    fake_cluster_put(&fx.cluster, CHILD_POD, "ns", world_tree(text));
+}
+
+/* ---- sizing ---- */
+
+START_TEST(test_fill) /* W-t002, W-t005, W-t009, W-t011..W-t013, W-t017 */
+{
+    create_template("t", "");
+    create_pool(",\"replicas\":3");
+    int64_t before = registry_revision(fx.world.registry);
+    struct loop_result r = pass_ok();
+    ck_assert_uint_eq(count(), 3);
+    ck_assert_int_eq(registry_revision(fx.world.registry), before + 4); /* three and one status */
+    expect_status(3, 0);
+    ck_assert_int_eq(r.again_after_ms, 0);
+    int64_t filled = registry_revision(fx.world.registry);
+    r = pass_ok(); /* nothing to do: nothing written */
+    ck_assert_int_eq(registry_revision(fx.world.registry), filled);
+    ck_assert_int_ge(r.again_after_ms, GRACE_MS); /* W-t074 */
+    all_ready();
+    clock_fake_advance(&fx.world.clock, 1000);
+    r = pass_ok();
+    expect_status(3, 3);
+    ck_assert_int_eq(r.again_after_ms, 0); /* W-t076 */
+    int64_t settled = registry_revision(fx.world.registry);
+    pass_ok();
+    ck_assert_int_eq(registry_revision(fx.world.registry), settled);
+    SCOPED_FREE char *name = name_of(0);
+    SCOPED(json_free_p) cJSON *member = get(&kind_sandbox, name);
+    ck_assert(str_has_prefix(name, "p-"));
+    ck_assert_str_eq(json_str(owner_controller(member), "name"), "p");
+    ck_assert_int_eq(json_i64_or(member, "metadata.generation", 0), 1);
+}
+END_TEST
+
+START_TEST(test_resize) /* W-t003, W-t004, W-t006, W-t016 */
+{
+    create_template("t", "");
+    create_pool(",\"replicas\":2");
+    settle();
+    edit(&kind_sandbox_warm_pool, "p", "spec.replicas", "5");
+    settle();
+    ck_assert_uint_eq(count(), 5);
+    edit(&kind_sandbox_warm_pool, "p", "spec.replicas", "1");
+    pass_ok();
+    ck_assert_uint_eq(count(), 1);
+    expect_status(1, 0);
+    edit(&kind_sandbox_warm_pool, "p", "spec.replicas", "0");
+    settle();
+    ck_assert_uint_eq(count(), 0);
+    expect_status(0, 0);
+}
+END_TEST
+
+START_TEST(test_ready_ones_stay) /* IL-044 */
+{
+    create_template("t", "");
+    create_pool(",\"replicas\":6");
+    settle();
+    SCOPED_FREE char *a = name_of(0), *b = name_of(3);
+    set_ready(a, true);
+    set_ready(b, true);
+    edit(&kind_sandbox_warm_pool, "p", "spec.replicas", "2");
+    settle();
+    ck_assert_uint_eq(count(), 2);
+    SCOPED(json_free_p) cJSON *x = get(&kind_sandbox, a), *y = get(&kind_sandbox, b);
+    ck_assert(x && y);
+    expect_status(2, 2);
+}
+END_TEST
+
+START_TEST(test_batches)
+{
+    restart(&(struct warmpool_settings){.max_batch = 4});
+    create_template("t", "");
+    create_pool(",\"replicas\":10");
+    pass_ok();
+    ck_assert_uint_eq(count(), 4);
+    pass_ok();
+    ck_assert_uint_eq(count(), 8);
+    pass_ok();
+    ck_assert_uint_eq(count(), 10);
+    edit(&kind_sandbox_warm_pool, "p", "spec.replicas", "0");
+    struct loop_result r = pass_ok();
+    ck_assert_uint_eq(count(), 6);
+    ck_assert_int_gt(r.again_after_ms, 0);
+    settle();
+    ck_assert_uint_eq(count(), 0);
+}
+END_TEST
+
+START_TEST(test_member_lost) /* the refill is made by the very pass that misses it */
+{
+    create_template("t", "");
+    create_pool(",\"replicas\":2");
+    settle();
+    SCOPED_FREE char *name = name_of(0);
+    delete_named(name);
+    pass_ok();
+    ck_assert_uint_eq(count(), 2);
+}
+END_TEST
+
+START_TEST(test_adopted_member_is_replaced) /* W-t125 */
+{
+    create_template("t", "");
+    create_pool(",\"replicas\":2");
+    settle();
+    SCOPED_FREE char *name = name_of(0);
+    edit(&kind_sandbox, name, "metadata.labels", "{}");
+    edit(&kind_sandbox, name, "metadata.ownerReferences",
+         "[{\"apiVersion\":\"extensions.agents.x-k8s.io/v1beta1\",\"kind\":\"SandboxClaim\","
+         "\"name\":\"c\",\"uid\":\"c\",\"controller\":true}]");
+    pass_ok();
+    ck_assert_uint_eq(count(), 3);
+    edit(&kind_sandbox_warm_pool, "p", "spec.replicas", "0");
+    settle();
+    ck_assert_uint_eq(count(), 1); /* never the claim's */
+}
+END_TEST
+
+START_TEST(test_five_passes_in_a_row) /* W-t080 */
+{
+    create_template("t", "");
+    create_pool(",\"replicas\":7");
+    for (int i = 0; i < 5; i++)
+        pass_ok();
+    ck_assert_uint_eq(count(), 7);
+}
+END_TEST
+
+/* W-t081: whoever asks how often, a key is on one worker. */
+START_TEST(test_many_workers)
+{
+    create_template("t", "");
+    create_pool(",\"replicas\":20");
+    struct loop *l = loop_new(&(struct loop_config){.name = "pools",
+                                                    .workers = 8,
+                                                    .clock = &clock_system,
+                                                    .work = warmpool_pass,
+                                                    .ctx = fx.reconciler});
+    loop_start(l);
+    for (int i = 0; i < 50; i++)
+        loop_add(l, "ns/p");
+    while (count() < 20)
+        sched_yield();
+    for (int i = 0; i < 50; i++)
+        loop_add(l, "ns/p");
+    while (loop_len(l) > 0)
+        sched_yield();
+    loop_stop(l);
+    loop_free(l);
+    ck_assert_uint_eq(count(), 20);
+}
+END_TEST
+
+/* ---- orphans ---- */
+
+static void create_orphan(const char *name, const char *image, const char *labels)
+{
+    SCOPED_FREE char *text =
+        xasprintf("{\"apiVersion\":\"agents.x-k8s.io/"
+                  "v1beta1\",\"kind\":\"Sandbox\",\"metadata\":{\"name\":\"%s\","
+                  "\"labels\":{%s}},\"spec\":{\"podTemplate\":{\"spec\":{\"containers\":[{\"name\":"
+                  "\"c\",\"image\":"
+                  "\"%s\"}],\"automountServiceAccountToken\":false,\"dnsPolicy\":\"Default\"}}}}",
+                  name, labels, image);
+    create(&kind_sandbox, text);
+}
+
+START_TEST(test_orphans) /* W-t007, W-t010, W-t034, W-t035 */
+{
+    char pool[NAME_HASH_SIZE], template[NAME_HASH_SIZE];
+    digest_name_hash("p", pool);
+    digest_name_hash("t", template);
+    create_template("t", "");
+    edit(&kind_sandbox_template, "t", "spec.podTemplate.spec.dnsPolicy", "\"Default\"");
+    SCOPED_FREE char *labels = xasprintf("\"%s\":\"%s\",\"%s\":\"%s\"", LABEL_WARM_POOL, pool,
+                                         LABEL_TEMPLATE_REF_HASH, template);
+    SCOPED_FREE char *no_ref = xasprintf("\"%s\":\"%s\"", LABEL_WARM_POOL, pool);
+    create_orphan("same", "i", labels);
+    create_orphan("stale", "other", labels);
+    create_orphan("no-ref", "i", no_ref);
+    create_pool(",\"replicas\":2");
+    settle();
+    SCOPED(json_free_p)
+    cJSON *same = get(&kind_sandbox, "same"),
+          *stale = get(&kind_sandbox, "stale"), *unlabelled = get(&kind_sandbox, "no-ref");
+    ck_assert(same && !stale && !unlabelled);
+    ck_assert_str_eq(json_str(owner_controller(same), "name"), "p");
+    ck_assert_str_eq(meta_label(same, LABEL_LAUNCH_TYPE), "warm");
+    ck_assert_int_eq(json_i64_or(same, "metadata.generation", 0), 1);
+    ck_assert_uint_eq(count(), 2);
+}
+END_TEST
+
+/* ---- rollout ---- */
+
+static const struct {
+    const char *id, *strategy, *path, *json;
+    bool replaced;
+} rollouts[] = {
+    {"W-t036 unchanged", "Recreate", "spec.envVarsInjectionPolicy", "\"Allowed\"", false},
+    {"W-t037 pod annotation", "Recreate", "spec.podTemplate.metadata",
+     "{\"annotations\":{\"a\":\"b\"}}", false},
+    {"W-t038 pod label", "Recreate", "spec.podTemplate.metadata", "{\"labels\":{\"a\":\"b\"}}",
+     false},
+    {"W-t039 claim annotation", "Recreate", "spec.volumeClaimTemplates",
+     "[{\"metadata\":{\"name\":\"d\",\"annotations\":{\"a\":\"b\"}},\"spec\":{}}]", false},
+    {"W-t040 claim label", "Recreate", "spec.volumeClaimTemplates",
+     "[{\"metadata\":{\"name\":\"d\",\"labels\":{\"a\":\"b\"}},\"spec\":{}}]", false},
+    {"W-t041 image", "Recreate", "spec.podTemplate.spec", "{" CONTAINERS("new") "}", true},
+    {"W-t042 claim added", "Recreate", "spec.volumeClaimTemplates",
+     "[{\"metadata\":{\"name\":\"d\"},\"spec\":{}},{\"metadata\":{\"name\":\"e\"},\"spec\":{}}]",
+     true},
+    {"W-t043 claim spec", "Recreate", "spec.volumeClaimTemplates",
+     "[{\"metadata\":{\"name\":\"d\"},\"spec\":{\"storageClassName\":\"x\"}}]", true},
+    {"W-t044 claim removed", "Recreate", "spec.volumeClaimTemplates", "[]", true},
+    {"W-t045 service", "Recreate", "spec.service", "true", true},
+    {"W-t032 explicit DNS", "Recreate", "spec.podTemplate.spec",
+     "{" CONTAINERS("i") ",\"dnsPolicy\":\"ClusterFirst\"}", true},
+    {"W-t029 OnReplenish", "OnReplenish", "spec.podTemplate.spec", "{" CONTAINERS("new") "}",
+     false},
+};
+
+/* Whether the pool holds none of the names it held. */
+static bool all_replaced(const struct list_result *before)
+{
+    for (size_t i = 0; i < before->n; i++) {
+        SCOPED(json_free_p) cJSON *o = get(&kind_sandbox, before->objects[i]->name);
+        if (o)
+            return false;
+    }
+    return true;
+}
+
+START_TEST(test_rollout)
+{
+    create_template("t", ",\"volumeClaimTemplates\":[{\"metadata\":{\"name\":\"d\"},\"spec\":{}}]");
+    SCOPED_FREE char *spec =
+        xasprintf(",\"replicas\":2,\"updateStrategy\":{\"type\":\"%s\"}", rollouts[_i].strategy);
+    create_pool(spec);
+    settle();
+    SCOPED(list_result_fini) struct list_result before = sandboxes();
+    edit(&kind_sandbox_template, "t", rollouts[_i].path, rollouts[_i].json);
+    struct loop_result r = pass_ok();
+    if (rollouts[_i].replaced) {
+        ck_assert_uint_eq(count(), 0); /* W-t028: replaced over two passes */
+        ck_assert_int_eq(r.again_after_ms, 1);
+    }
+    settle();
+    ck_assert_uint_eq(count(), 2);
+    ck_assert_msg(all_replaced(&before) == rollouts[_i].replaced, "%s", rollouts[_i].id);
+}
+END_TEST
+
+START_TEST(test_switch_template) /* W-t031, W-t123 */
+{
+    create_template("t", "");
+    create_template("u", "");
+    create_pool(",\"replicas\":2,\"updateStrategy\":{\"type\":\"Recreate\"}");
+    settle();
+    SCOPED(list_result_fini) struct list_result before = sandboxes();
+    edit(&kind_sandbox_warm_pool, "p", "spec.sandboxTemplateRef.name", "\"u\"");
+    settle();
+    ck_assert(all_replaced(&before));
+    SCOPED_FREE char *name = name_of(0);
+    SCOPED(json_free_p) cJSON *member = get(&kind_sandbox, name);
+    ck_assert_str_eq(meta_annotation(member, ANNOTATION_TEMPLATE_REF), "u");
+}
+END_TEST
+
+START_TEST(test_missing_template)
+{
+    create_pool(",\"replicas\":2");
+    struct loop_result r = pass_ok();
+    ck_assert_uint_eq(count(), 0);
+    expect_status(0, 0);
+    ck_assert_int_eq(fx.cluster.events, 0); /* it may come with the next object of the same file */
+    clock_fake_advance(&fx.world.clock, r.again_after_ms);
+    pass_ok();
+    ck_assert_str_eq(fx.cluster.last_event, "TemplateNotFound");
+    pass_ok();
+    ck_assert_int_eq(fx.cluster.events, 1);
+    create_template("t", "");
+    settle();
+    ck_assert_uint_eq(count(), 2);
+}
+END_TEST
+
+/* ---- members that are not ready ---- */
+
+START_TEST(test_stuck) /* W-t068, W-t072, W-t073, W-t127 */
+{
+    create_template("t", "");
+    create_pool(",\"replicas\":2");
+    settle();
+    SCOPED_FREE char *scheduled = name_of(0), *without_pod = name_of(1);
+    pod_condition(scheduled, "True", "");
+    clock_fake_advance(&fx.world.clock, GRACE_MS - 2000);
+    pass_ok();
+    ck_assert_uint_eq(count(), 2); /* W-t069 */
+    clock_fake_advance(&fx.world.clock, 3000);
+    struct loop_result r = pass_ok();
+    ck_assert_uint_eq(count(), 0);
+    ck_assert_int_gt(r.again_after_ms, 0);
+    ck_assert_int_le(r.again_after_ms, 30000);
+    pass_ok();
+    ck_assert_uint_eq(count(), 2);
+}
+END_TEST
+
+START_TEST(test_readiness_flap) /* R3: not by age alone */
+{
+    create_template("t", "");
+    create_pool(",\"replicas\":1");
+    settle();
+    all_ready();
+    clock_fake_advance(&fx.world.clock, 24 * 3600000);
+    settle();
+    SCOPED_FREE char *name = name_of(0);
+    set_ready(name, false);
+    pass_ok();
+    SCOPED(json_free_p) cJSON *member = get(&kind_sandbox, name);
+    ck_assert_ptr_nonnull(member);
+    clock_fake_advance(&fx.world.clock, GRACE_MS + 1000);
+    pass_ok();
+    ck_assert_uint_eq(count(), 0);
+}
+END_TEST
+
+static const char *const holding_reasons[] = {"Unschedulable", "SchedulingGated"};
+
+START_TEST(test_held) /* W-t070, W-t071, W-t077 */
+{
+    create_template("t", "");
+    create_pool(",\"replicas\":1");
+    settle();
+    SCOPED_FREE char *name = name_of(0);
+    pod_condition(name, "False", holding_reasons[_i]);
+    clock_fake_advance(&fx.world.clock, GRACE_MS + 1000);
+    struct loop_result r = pass_ok();
+    ck_assert_uint_eq(count(), 1);
+    ck_assert_int_eq(r.again_after_ms, RECHECK_MS);
+    ck_assert_str_eq(fx.cluster.last_event, "WarmPoolNotProgressing");
+    pass_ok();
+    ck_assert_int_eq(fx.cluster.events, 1);
+    set_ready(name, true);
+    r = pass_ok();
+    ck_assert_str_eq(fx.cluster.last_event, "WarmPoolProgressing");
+    ck_assert_int_eq(fx.cluster.events, 2);
+    clock_fake_advance(&fx.world.clock, 1000);
+    r = pass_ok();
+    ck_assert_int_eq(r.again_after_ms, 0);
+}
+END_TEST
+
+START_TEST(test_settings) /* W-t078 */
+{
+    restart(&(struct warmpool_settings){.readiness_grace_ms = 20000, .recheck_ms = 5000});
+    create_template("t", "");
+    create_pool(",\"replicas\":1");
+    settle();
+    SCOPED_FREE char *name = name_of(0);
+    pod_condition(name, "False", "Unschedulable");
+    clock_fake_advance(&fx.world.clock, 21000);
+    struct loop_result r = pass_ok();
+    ck_assert_int_eq(r.again_after_ms, 5000);
+}
+END_TEST
+
+/* ---- pacing ---- */
+
+START_TEST(test_replenish_delay) /* W-t099, W-t100, W-t102 */
+{
+    restart(&(struct warmpool_settings){.replenish_delay_ms = 60000});
+    create_template("t", "");
+    create_pool(",\"replicas\":3");
+    pass_ok();
+    ck_assert_uint_eq(count(), 3); /* the first fill is not held up */
+    settle();
+    SCOPED_FREE char *name = name_of(0);
+    delete_named(name);
+    struct loop_result r = pass_ok();
+    ck_assert_uint_eq(count(), 2);
+    ck_assert_int_eq(r.again_after_ms, 60000);
+    clock_fake_advance(&fx.world.clock, 60000);
+    pass_ok();
+    ck_assert_uint_eq(count(), 3);
+    clock_fake_advance(&fx.world.clock, GRACE_MS + 1000);
+    pass_ok(); /* stuck ones go all the same */
+    ck_assert_uint_eq(count(), 0);
+}
+END_TEST
+
+START_TEST(test_refill_rate) /* W-t114, W-t115 */
+{
+    restart(&(struct warmpool_settings){.max_refill_rate = 2});
+    create_template("t", "");
+    create_pool(",\"replicas\":5");
+    pass_ok();
+    ck_assert_uint_eq(count(), 2);
+    struct loop_result r = pass_ok();
+    ck_assert_uint_eq(count(), 2);
+    ck_assert_int_gt(r.again_after_ms, 0);
+    ck_assert_int_le(r.again_after_ms, 501);
+    clock_fake_advance(&fx.world.clock, 1000);
+    pass_ok();
+    ck_assert_uint_eq(count(), 4);
+}
+END_TEST
+
+/* ---- trouble ---- */
+
+START_TEST(test_pool_gone)
+{
+    struct loop_result r = {0};
+    ck_assert_int_eq(warmpool_pass(fx.reconciler, "ns/none", &r), 0);
+    create_template("t", "");
+    create_pool(",\"replicas\":1");
+    settle();
+    edit(&kind_sandbox_warm_pool, "p", "metadata.finalizers", "[\"a/b\"]");
+    SCOPED(object_unref_p) struct object *o = NULL;
+    SCOPED(err_fini) struct err err = {0};
+    bool gone;
+    registry_delete(
+        fx.world.registry, &kind_sandbox_warm_pool, "ns", "p",
+        &(struct delete_options){.orphan_dependents = -1, .deadline_ms = world_deadline()}, &o,
+        &gone, &err);
+    SCOPED_FREE char *name = name_of(0);
+    delete_named(name);
+    pass_ok(); /* a pool that is going makes none */
+    ck_assert_uint_eq(count(), 0);
+}
+END_TEST
+
+START_TEST(test_not_leading)
+{
+    create_template("t", "");
+    create_pool(",\"replicas\":2");
+    fx.follows = true;
+    int64_t before = registry_revision(fx.world.registry);
+    struct loop_result r = {0};
+    warmpool_pass(fx.reconciler, "ns/p", &r);
+    ck_assert_int_eq(registry_revision(fx.world.registry), before);
+}
+END_TEST
+
+static enum memstore_fault fault(void *ctx, const char *call, uint64_t n)
+{
+    (void)ctx;
+    (void)call;
+    return n == fx.fail_at ? fx.fault : MEMSTORE_OK;
+}
+
+/* Whatever call of the store fails, in whatever way: repeated passes reach the same end, and never
+ * too many are left. */
+START_TEST(test_converges)
+{
+    static const enum memstore_fault faults[] = {MEMSTORE_UNAVAILABLE, MEMSTORE_UNDETERMINED_DONE,
+                                                 MEMSTORE_UNDETERMINED_LOST};
+    create_template("t", "");
+    create_pool(",\"replicas\":3,\"updateStrategy\":{\"type\":\"Recreate\"}");
+    settle();
+    fx.fault = faults[_i % (int)ARRAY_LEN(faults)];
+    fx.fail_at = 1 + (uint64_t)_i / ARRAY_LEN(faults);
+    edit(&kind_sandbox_template, "t", "spec.service", "true");
+    edit(&kind_sandbox_warm_pool, "p", "spec.replicas", "4");
+    memstore_set_fault(fx.world.store, fault, NULL);
+    for (int i = 0; i < 6; i++) {
+        struct loop_result r;
+        warmpool_pass(fx.reconciler, "ns/p", &r);
+        clock_fake_advance(&fx.world.clock, 200);
+    }
+    memstore_set_fault(fx.world.store, NULL, NULL);
+    settle();
+    ck_assert_uint_eq(count(), 4);
+    expect_status(4, 0);
+}
+END_TEST
+
+SUITE(warmpool_pass)
+{
+    const TTest *const tests[] = {
+        test_fill,
+        test_resize,
+        test_ready_ones_stay,
+        test_batches,
+        test_member_lost,
+        test_adopted_member_is_replaced,
+        test_five_passes_in_a_row,
+        test_many_workers,
+        test_orphans,
+        test_switch_template,
+        test_missing_template,
+        test_stuck,
+        test_readiness_flap,
+        test_settings,
+        test_replenish_delay,
+        test_refill_rate,
+        test_pool_gone,
+        test_not_leading,
+    };
+    TCase *tc = tcase_create("passes");
+    tcase_set_timeout(tc, 60);
+    tcase_add_checked_fixture(tc, setup, teardown);
+    for (size_t i = 0; i < ARRAY_LEN(tests); i++)
+        tcase_add_test(tc, tests[i]);
+    tcase_add_loop_test(tc, test_rollout, 0, ARRAY_LEN(rollouts));
+    tcase_add_loop_test(tc, test_held, 0, ARRAY_LEN(holding_reasons));
+    tcase_add_loop_test(tc, test_converges, 0, 60);
+    suite_add_tcase(s, tc);
+}
