@@ -109,7 +109,7 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
     if (frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0; /* trailers */
     if (h->is_ended || h->n_exchanges + h->n_orphans >= H2_STREAMS_MAX) {
-        count_frame(h);
+        count_reset(h);
         nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, id, NGHTTP2_REFUSED_STREAM);
         return 0;
     }
@@ -206,6 +206,8 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
         return 0;
     }
     struct h2_exchange *x = exchange_of(h, frame->hd.stream_id);
+    if (x)
+        x->is_head_sent = !x->call; /* else it is 100 Continue */
     if (x && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) && !x->is_body_over)
         nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, x->id, NGHTTP2_NO_ERROR);
     return 0;
@@ -234,7 +236,7 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, 
         h->head_since_ms = 0; /* what follows of the block is thrown away */
     if (!x)
         return 0;
-    if (x->call)
+    if (!x->is_head_sent)
         count_reset(h);
     h2_exchange_free(x);
     return 0;

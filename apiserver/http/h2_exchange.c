@@ -14,8 +14,9 @@
 #include "apiserver/base/mem.h"
 #include "apiserver/http/respond.h"
 
-#define EXCHANGE_BYTES ((size_t)2 << 10) /* taken from the budget for a request, besides its head  \
-                                          */
+#define EXCHANGE_BYTES                                                                             \
+    ((size_t)2 << 10)         /* taken from the budget for a request, besides its head             \
+                               */
 #define FIELD_BYTES 32        /* counted for a header field besides its text. RFC 9113, 6.5.2 */
 #define BODY_TIMEOUT_MS 60000 /* from the end of a request's head to the end of its body */
 #define STREAM_CHUNK ((size_t)16 << 10) /* bytes pulled before a frame is filled */

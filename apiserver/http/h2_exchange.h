@@ -49,6 +49,7 @@ struct h2_exchange {
     int64_t since_ms; /* of the body's begin, later of the last byte sent */
     int32_t id;
     bool is_body_over; /* the client's */
+    bool is_head_sent; /* the answer has begun */
     bool is_over;      /* nothing follows out */
     bool is_deferred;  /* nothing to send: libnghttp2 waits to be told */
     bool is_reset;

@@ -55,17 +55,22 @@ bool tls_client_open(struct tls_client *c, int port, const struct tls_client_opt
     return SSL_connect(c->ssl) == 1;
 }
 
-bool tls_client_send(struct tls_client *c, const char *text)
+bool tls_client_send_bytes(struct tls_client *c, const void *bytes, size_t n)
 {
-    size_t n = strlen(text);
+    const char *p = bytes;
     while (n > 0) {
-        int r = SSL_write(c->ssl, text, n > 16384 ? 16384 : (int)n);
+        int r = SSL_write(c->ssl, p, n > 16384 ? 16384 : (int)n);
         if (r <= 0)
             return false;
-        text += r;
+        p += r;
         n -= (size_t)r;
     }
     return true;
+}
+
+bool tls_client_send(struct tls_client *c, const char *text)
+{
+    return tls_client_send_bytes(c, text, strlen(text));
 }
 
 /* 1 = something came, 0 = the end, -1 = broken or too late. */

@@ -25,6 +25,7 @@ int tcp_connect(int port); /* to 127.0.0.1; -1 when refused */
 /* False when the connection or the handshake fails. opts may be NULL. */
 bool tls_client_open(struct tls_client *c, int port, const struct tls_client_opts *opts);
 bool tls_client_send(struct tls_client *c, const char *text);
+bool tls_client_send_bytes(struct tls_client *c, const void *bytes, size_t n);
 /* Reads until text was seen in what came since the last clear. False at the end of the connection
  * or after 10 s. */
 bool tls_client_read_until(struct tls_client *c, const char *text);

@@ -1,0 +1,1395 @@
+/* The transport over HTTP/2 on a real socket: the same as over HTTP/1.1 (server_test.c), and what
+ * only HTTP/2 has: many requests on one connection, windows, floods of frames, GOAWAY. */
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "apiserver/base/clock.h"
+#include "apiserver/http/h2.h"
+#include "apiserver/http/server.h"
+#include "tests/lib/certs.h"
+#include "tests/lib/h2_client.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/tls_client.h"
+#include "tests/lib/transport.h"
+
+#define BODY_MAX ((size_t)3145728)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define IS_SANITIZED 1
+#else
+#define IS_SANITIZED 0
+#endif
+
+/* ---- fixture ---- */
+
+static void start(void)
+{
+    transport_start((struct server_config){0});
+}
+
+static void open_client(struct h2_client *c, const struct h2_client_opts *opts)
+{
+    ck_assert(h2_client_open(c, transport_port(), opts));
+}
+
+static bool has(const struct h2_reply *r, const char *text)
+{
+    return strstr(buf_cstr(&r->body), text) != NULL;
+}
+
+/* The whole answer to one request. */
+static struct h2_reply *ask(struct h2_client *c, const char *method, const char *path,
+                            const struct pairs *headers, const char *body, size_t n)
+{
+    struct h2_reply *r = h2_client_send(c, method, path, headers, body, n);
+    ck_assert_msg(H2_UNTIL(c, r->is_closed), "%s %s", method, path);
+    return r;
+}
+
+static struct h2_reply *get(struct h2_client *c, const char *path)
+{
+    return ask(c, "GET", path, NULL, NULL, 0);
+}
+
+/* ---- requests ---- */
+
+START_TEST(test_get)
+{
+    start();
+    struct h2_client c;
+    open_client(&c, NULL);
+    struct h2_reply *r = get(&c, "/a?x=1&y=%20");
+    ck_assert_int_eq(r->status, 200);
+    ck_assert_uint_eq(r->error, NGHTTP2_NO_ERROR);
+    ck_assert(has(r, "method=GET\npath=/a\nquery=x=1&y=%20\nbody=0\ntoo_large=0\nchain=0\n"));
+    ck_assert(has(r, "\nhost: test.example\n"));
+    ck_assert_str_eq(pairs_get(&r->headers, "content-type"), "text/plain");
+    SCOPED_FREE char *n = xasprintf("%zu", r->body.len);
+    ck_assert_str_eq(pairs_get(&r->headers, "content-length"), n);
+    const char *date = pairs_get(&r->headers, "date");
+    ck_assert(date && strlen(date) == 29 && strcmp(date + 25, " GMT") == 0);
+    h2_client_close(&c);
+    transport_stop();
+}
+END_TEST
+
+/* By libcurl, which is given the choice. */
+START_TEST(test_chosen_by_curl)
+{
+    start();
+    SCOPED(fetch_response_fini) struct fetch_response r = {0};
+    transport_call(&(struct transport_call){.method = "GET", .path = "/", .with_certificate = true},
+                   &r);
+    ck_assert_ptr_nonnull(pairs_get(&r.headers, "content-type")); /* lower case: HTTP/2 */
+    ck_assert(transport_says(&r, "chain=2\nder="));
+    transport_stop();
+}
+END_TEST
+
+static const char *const raw_targets[] = {"/a%2Fb",
+                                          "/a//b/",
+                                          "/a/../b/./c",
+                                          "/%zz",
+                                          "/a%00b",
+                                          "/a+b?c+d=%2B&e",
+                                          "/a?x=1?y=2",
+                                          "/%E2%82%AC",
+                                          "/",
+                                          "/?",
+                                          "/a?labelSelector=a%3Db%2Cc&watch"};
+
+START_TEST(test_raw_target)
+{
+    const char *target = raw_targets[_i];
+    start();
+    struct h2_client c;
+    open_client(&c, NULL);
+    struct h2_reply *r = get(&c, target);
+    size_t n = strcspn(target, "?");
+    SCOPED_FREE char *want =
+        xasprintf("path=%.*s\nquery=%s\nbody", (int)n, target, target[n] ? target + n + 1 : "");
+    ck_assert_msg(has(r, want), "%s: %s", target, buf_cstr(&r->body));
+    h2_client_close(&c);
+    transport_stop();
+}
+END_TEST
+
+START_TEST(test_repeated_headers)
+{
+    start();
+    struct h2_client c;
+    open_client(&c, NULL);
+    struct pairs h = {0};
+    pairs_add(&h, "x-remote-group", "b");
+    pairs_add(&h, "x-other", "o");
+    pairs_add(&h, "x-remote-group", "a");
+    pairs_add(&h, "cookie", "k=1");
+    pairs_add(&h, "x-remote-group", "c, d");
+    pairs_add(&h, "cookie", "l=2");
+    pairs_add(&h, "x-empty", "");
+    struct h2_reply *r = ask(&c, "GET", "/", &h, NULL, 0);
+    ck_assert(has(r, "host: test.example\nx-remote-group: b\nx-other: o\nx-remote-group: a\n"
+                     "x-remote-group: c, d\nx-empty: \ncookie: k=1; l=2\n"));
+    pairs_fini(&h);
+    h2_client_close(&c);
+    transport_stop();
+}
+END_TEST
+
+START_TEST(test_body_sizes)
+{
+    static const size_t sizes[] = {1, 16384, 100000, BODY_MAX};
+    start();
+    SCOPED_FREE char *body = xmalloc(9 * BODY_MAX);
+    memset(body, 'x', 9 * BODY_MAX);
+    struct h2_client c;
+    open_client(&c, NULL);
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+        struct h2_reply *r = ask(&c, "POST", "/", NULL, body, sizes[i]);
+        SCOPED_FREE char *want = xasprintf("body=%zu\ntoo_large=0", sizes[i]);
+        ck_assert_msg(r->status == 200 && has(r, want), "%zu: %s", sizes[i], buf_cstr(&r->body));
+    }
+    struct h2_reply *r = ask(&c, "POST", "/", NULL, body, BODY_MAX + 1);
+    ck_assert(r->status == 413 && has(r, "body=0\ntoo_large=1"));
+    r = ask(&c, "POST", "/", NULL, body, 9 * BODY_MAX); /* the answer does not wait for it */
+    ck_assert(r->status == 413 && has(r, "body=0\ntoo_large=1"));
+    ck_assert_uint_eq(r->error, NGHTTP2_NO_ERROR);
+    ck_assert_uint_gt(r->sending_n, BODY_MAX);
+    ck_assert_int_eq(get(&c, "/")->status, 200);
+    h2_client_close(&c);
+    transport_stop();
+}
+END_TEST
+
+START_TEST(test_announced_too_large)
+{
+    start();
+    struct h2_client c;
+    struct pairs h = {0};
+    open_client(&c, NULL);
+    pairs_add(&h, "content-length", "3145729");
+    struct h2_reply *r = ask(&c, "POST", "/", &h, NULL, 1); /* nothing of it is sent */
+    ck_assert(r->status == 413 && has(r, "too_large=1"));
+    ck_assert_uint_eq(r->error, NGHTTP2_NO_ERROR);
+    pairs_fini(&h);
+    h2_client_close(&c);
+    transport_stop();
+}
+END_TEST
+
+START_TEST(test_expect_continue)
+{
+    start();
+    struct h2_client c;
+    struct pairs h = {0};
+    open_client(&c, NULL);
+    pairs_add(&h, "expect", "100-continue");
+    struct h2_reply *r = h2_client_send(&c, "POST", "/", &h, NULL, 1);
+    ck_assert(H2_UNTIL(&c, r->status == 100));
+    r->is_body_held = false;
+    r->sending = "hello";
+    r->sending_n = 5;
+    nghttp2_session_resume_data(c.session, r->id);
+    ck_assert(H2_UNTIL(&c, r->is_closed));
+    ck_assert_int_eq(r->status, 200);
+    ck_assert_int_eq(r->n_interim, 1);
+    ck_assert(has(r, "body=5\n"));
+    pairs_fini(&h);
+    h2_client_close(&c);
+    transport_stop();
+}
+END_TEST
+
+static void fill_headers(struct pairs *h, int n, size_t each)
+{
+    SCOPED_FREE char *value = xmalloc(each + 1);
+    memset(value, 'v', each);
+    value[each] = '\0';
+    for (int i = 0; i < n; i++) {
+        SCOPED_FREE char *name = xasprintf("x-header-%d", i);
+        pairs_add(h, name, value);
+    }
+}
+
+START_TEST(test_large_head)
+{
+    start();
+    struct h2_client c;
+    struct pairs fits = {0}, too_large = {0};
+    char path[8193] = "/";
+    memset(path + 1, 'p', sizeof path - 2);
+    fill_headers(&fits, 50, 1000);
+    fill_headers(&too_large, 70, 1000);
+    open_client(&c, NULL);
+    for (int i = 0; i < 3; i++) {
+        struct h2_reply *r = ask(&c, "GET", path, &fits, NULL, 0);
+        ck_assert(r->status == 200 && has(r, "x-header-49: vvv"));
+        ck_assert_int_eq(ask(&c, "GET", "/", &too_large, NULL, 0)->status, 431);
+    }
+    pairs_fini(&fits);
+    pairs_fini(&too_large);
+    h2_client_close(&c);
+    transport_stop();
+}
+END_TEST
+
+START_TEST(test_head_and_empty)
+{
+    start();
+    struct h2_client c;
+    open_client(&c, NULL);
+    struct h2_reply *r = ask(&c, "HEAD", "/big", NULL, NULL, 0);
+    ck_assert_str_eq(pairs_get(&r->headers, "content-length"), "3200000");
+    ck_assert_uint_eq(r->body.len, 0);
+    r = get(&c, "/empty");
+    ck_assert_int_eq(r->status, 204);
+    ck_assert_ptr_null(pairs_get(&r->headers, "content-length"));
+    r = ask(&c, "HEAD", "/stream", NULL, NULL, 0);
+    ck_assert(r->status == 200 && r->body.len == 0);
+    WAIT_FOR(atomic_load(&transport.streams[0].closed) == 1);
+    h2_client_close(&c);
+    transport_stop();
+}
+END_TEST
+
+START_TEST(test_answer_headers)
+{
+    start();
+    struct h2_client c;
+    open_client(&c, NULL);
+    struct h2_reply *r = get(&c, "/headers");
+    ck_assert_str_eq(r->headers.v[0].name, "content-type");
+    ck_assert_str_eq(r->headers.v[1].value, "299 - \"one\"");
+    ck_assert_str_eq(r->headers.v[2].value, "299 - \"two\"");
+    ck_assert_ptr_null(pairs_get(&r->headers, "connection"));
+    ck_assert_ptr_null(pairs_get(&r->headers, "broken"));
+    ck_assert_str_eq(pairs_get(&r->headers, "content-length"), "0");
+    h2_client_close(&c);
+    transport_stop();
+}
+END_TEST
+
+START_TEST(test_one_after_the_other)
+{
+    start();
+    struct h2_client c;
+    open_client(&c, NULL);
+    for (int i = 0; i < 300; i++) {
+        SCOPED_FREE char *path = xasprintf("/n%d.", i);
+        SCOPED_FREE char *want = xasprintf("path=%s\n", path);
+        ck_assert(has(get(&c, path), want));
+    }
+    h2_client_close(&c);
+    transport_stop();
+}
+END_TEST
+
+#define PARALLEL 100
+START_TEST(test_parallel)
+{
+    start();
+    struct h2_client c;
+    struct h2_reply *r[PARALLEL];
+    SCOPED_FREE char *body = xmalloc(20000);
+    memset(body, 'z', 20000);
+    open_client(&c, NULL);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < PARALLEL; i++) {
+            SCOPED_FREE char *path = xasprintf("/parallel/%d", i);
+            r[i] = h2_client_send(&c, "POST", path, NULL, body, 20000);
+        }
+        for (int i = 0; i < PARALLEL; i++) {
+            SCOPED_FREE char *want = xasprintf("path=/parallel/%d\nquery=\nbody=20000\n", i);
+            ck_assert(H2_UNTIL(&c, r[i]->is_closed));
+            ck_assert_msg(r[i]->status == 200 && has(r[i], want), "%s", buf_cstr(&r[i]->body));
+        }
+    }
+    h2_client_close(&c);
+    WAIT_FOR(atomic_load(&transport.n_running) == 0);
+    transport_stop();
+}
+END_TEST
+
+/* One that is slow holds up no others of its connection. */
+START_TEST(test_no_waiting_in_line)
+{
+    start();
+    struct h2_client c;
+    open_client(&c, NULL);
+    struct h2_reply *held = h2_client_send(&c, "GET", "/held", NULL, NULL, 0);
+    for (int i = 0; i < 20; i++)
+        ck_assert_int_eq(get(&c, "/")->status, 200);
+    ck_assert(!held->is_closed);
+    atomic_store(&transport.is_released, true);
+    ck_assert(H2_UNTIL(&c, held->is_closed));
+    ck_assert(has(held, "released"));
+    h2_client_close(&c);
+    transport_stop();
+}
+END_TEST
+
+/* A long answer waits for its window, and shares the connection meanwhile. */
+START_TEST(test_big_answer_to_slow_reader)
+{
+    start();
+    struct h2_client c;
+    open_client(&c, &(struct h2_client_opts){.window = 65535, .is_lazy = true});
+    struct h2_reply *big = h2_client_send(&c, "GET", "/big", NULL, NULL, 0);
+    ck_assert(H2_UNTIL(&c, big->body.len == 65535));
+    struct h2_reply *small = get(&c, "/");
+    ck_assert_int_eq(small->status, 200);
+    ck_assert_uint_eq(big->body.len, 65535);
+    size_t consumed = 0;
+    while (!big->is_closed) {
+        h2_client_consume(&c, big, big->body.len - consumed);
+        consumed = big->body.len;
+        ck_assert(h2_client_step(&c));
+    }
+    ck_assert_uint_eq(big->body.len, 3200000);
+    h2_client_close(&c);
+    transport_stop();
+}
+END_TEST
+
+#define ROOM 52 /* one worker, 19 more when it is held up, and 32 may wait */
+#define MORE 4
+START_TEST(test_too_many)
+{
+    transport_start((struct server_config){.workers = 1});
+    struct h2_client c;
+    struct h2_reply *r[ROOM + MORE];
+    int refused = 0;
+    open_client(&c, NULL);
+    for (int i = 0; i < ROOM + MORE; i++) {
+        r[i] = h2_client_send(&c, "GET", "/held", NULL, NULL, 0);
+        h2_client_flush(&c);
+        if (i < 20)
+            WAIT_FOR(atomic_load(&transport.n_held) == i + 1);
+    }
+    ck_assert(H2_UNTIL(&c, r[ROOM + MORE - 1]->is_closed));
+    atomic_store(&transport.is_released, true);
+    for (int i = 0; i < ROOM + MORE; i++) {
+        ck_assert(H2_UNTIL(&c, r[i]->is_closed));
+        if (r[i]->status == 429) {
+            refused++;
+            ck_assert(has(r[i], "Too many requests, please try again later."));
+            ck_assert_str_eq(pairs_get(&r[i]->headers, "retry-after"), "1");
+        } else {
+            ck_assert(has(r[i], "released"));
+        }
+    }
+    ck_assert_int_eq(refused, MORE);
+    h2_client_close(&c);
+    transport_stop();
+}
+END_TEST
+
+/* What was taken back before a worker came to it is not run. 20 are with the workers, 20 wait and
+ * are taken back, 12 more wait; that the next one finds no room says that all before it are known.
+ */
+START_TEST(test_taken_back_is_not_run)
+{
+    transport_start((struct server_config){.workers = 1});
+    struct h2_client c;
+    struct h2_reply *r[ROOM + 1];
+    open_client(&c, NULL);
+    for (int i = 0; i <= ROOM; i++) {
+        r[i] = h2_client_send(&c, "GET", "/held", NULL, NULL, 0);
+        h2_client_flush(&c);
+        if (i < 20)
+            WAIT_FOR(atomic_load(&transport.n_held) == i + 1);
+        if (i >= 20 && i < 40)
+            h2_client_cancel(&c, r[i]);
+    }
+    ck_assert(H2_UNTIL(&c, r[ROOM]->is_closed));
+    ck_assert_int_eq(r[ROOM]->status, 429);
+    atomic_store(&transport.is_released, true);
+    for (int i = 40; i < ROOM; i++)
+        ck_assert(H2_UNTIL(&c, r[i]->is_closed));
+    ck_assert_int_eq(atomic_load(&transport.n_held), ROOM - 20);
+    h2_client_close(&c);
+    transport_stop();
+}
+END_TEST
+
+START_TEST(test_trailers)
+{
+    start();
+    struct tls_client c;
+    SCOPED(buf_fini) struct buf out = {0}, head = {0}, trailers = {0};
+    h2_put_field(&head, ":method", "POST");
+    h2_put_field(&head, ":scheme", "https");
+    h2_put_field(&head, ":path", "/t");
+    h2_put_field(&head, "host", "h.example");
+    h2_put_field(&head, "te", "trailers");
+    h2_put_field(&trailers, "x-late", "1");
+    h2_put_frame(&out, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 1, head.data, head.len);
+    h2_put_frame(&out, NGHTTP2_DATA, 0, 1, "abc", 3);
+    h2_put_frame(&out, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM, 1,
+                 trailers.data, trailers.len);
+    ck_assert(h2_raw_open(&c, transport_port()));
+    ck_assert(tls_client_send_bytes(&c, out.data, out.len));
+    struct h2_frame f;
+    ck_assert(h2_raw_until(&c, NGHTTP2_DATA, 1, &f));
+    SCOPED_FREE char *text = xstrndup((const char *)f.payload, f.n);
+    ck_assert_ptr_nonnull(strstr(text, "path=/t\nquery=\nbody=3\n"));
+    ck_assert_ptr_nonnull(strstr(text, "\nhost: h.example\n"));
+    ck_assert_ptr_null(strstr(text, "x-late"));
+    tls_client_close(&c);
+    transport_stop();
+}
+END_TEST
+
+/* ---- malformed requests: the stream ends, the connection goes on ---- */
+
+static const struct {
+    const char *name;
+    const char *fields[12]; /* name, value, ... */
+    uint32_t want;          /* code of RST_STREAM; 0 = answered */
+    int status;
+} heads[] = {
+    {"upper case", {":method", "GET", ":scheme", "https", ":path", "/", "X-Upper", "1"}, 1, 0},
+    {"connection",
+     {":method", "GET", ":scheme", "https", ":path", "/", "connection", "close"},
+     1,
+     0},
+    {"keep-alive", {":method", "GET", ":scheme", "https", ":path", "/", "keep-alive", "1"}, 1, 0},
+    {"upgrade", {":method", "GET", ":scheme", "https", ":path", "/", "upgrade", "websocket"}, 1, 0},
+    {"coding",
+     {":method", "GET", ":scheme", "https", ":path", "/", "transfer-encoding", "chunked"},
+     1,
+     0},
+    {"te", {":method", "GET", ":scheme", "https", ":path", "/", "te", "gzip"}, 1, 0},
+    {"no path", {":method", "GET", ":scheme", "https"}, 1, 0},
+    {"empty path", {":method", "GET", ":scheme", "https", ":path", ""}, 1, 0},
+    {"no scheme", {":method", "GET", ":path", "/"}, 1, 0},
+    {"no method", {":scheme", "https", ":path", "/"}, 1, 0},
+    {"two paths", {":method", "GET", ":scheme", "https", ":path", "/", ":path", "/b"}, 1, 0},
+    {"late pseudo", {":method", "GET", ":scheme", "https", "x-a", "1", ":path", "/"}, 1, 0},
+    {"answer's pseudo",
+     {":method", "GET", ":scheme", "https", ":path", "/", ":status", "200"},
+     1,
+     0},
+    {"two hosts",
+     {":method", "GET", ":scheme", "https", ":path", "/", "host", "a", "host", "b"},
+     1,
+     0},
+    {"blank in name", {":method", "GET", ":scheme", "https", ":path", "/", "x a", "1"}, 1, 0},
+    {"control in value",
+     {":method", "GET", ":scheme", "https", ":path", "/", "x-a", "1\r\n2"},
+     1,
+     0},
+    {"blank at end", {":method", "GET", ":scheme", "https", ":path", "/", "x-a", "1 "}, 1, 0},
+    {"length", {":method", "GET", ":scheme", "https", ":path", "/", "content-length", "5"}, 1, 0},
+    {"two lengths",
+     {":method", "GET", ":scheme", "https", ":path", "/", "content-length", "0", "content-length",
+      "0"},
+     1,
+     0},
+    {"relative path", {":method", "GET", ":scheme", "https", ":path", "a"}, 1, 0},
+    {"tunnel", {":method", "CONNECT", ":authority", "a:1"}, 0, 501},
+    {"extended tunnel",
+     {":method", "CONNECT", ":scheme", "https", ":path", "/", ":protocol", "websocket"},
+     1,
+     0},
+    {"all servers",
+     {":method", "OPTIONS", ":scheme", "https", ":path", "*", ":authority", "x"},
+     0,
+     200},
+    {"host and authority",
+     {":method", "GET", ":scheme", "https", ":path", "/", ":authority", "x", "host", "y"},
+     0,
+     200},
+};
+
+static void put_head(struct buf *out, int32_t id, const char *const *fields)
+{
+    SCOPED(buf_fini) struct buf block = {0};
+    for (; *fields; fields += 2)
+        h2_put_field(&block, fields[0], fields[1]);
+    h2_put_frame(out, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM, id,
+                 block.data, block.len);
+}
+
+/* Statuses that HPACK's static table has are one byte; the others a literal with the name from it.
+ */
+static int status_of(const struct h2_frame *f)
+{
+    static const int known[] = {200, 204, 206, 304, 400, 404, 500};
+    if (f->payload[0] >= 0x88 && f->payload[0] <= 0x8e)
+        return known[f->payload[0] - 0x88];
+    return f->payload[1] & 0x80 ? -1 : 0; /* compressed: some other */
+}
+
+START_TEST(test_malformed_head)
+{
+    start();
+    struct tls_client c;
+    SCOPED(buf_fini) struct buf out = {0};
+    struct h2_frame f;
+    put_head(&out, 1, heads[_i].fields);
+    h2_put_get(&out, 3, "/next");
+    ck_assert(h2_raw_open(&c, transport_port()));
+    ck_assert(tls_client_send_bytes(&c, out.data, out.len));
+    if (heads[_i].want) {
+        ck_assert_msg(h2_raw_reset(&c, 1) == heads[_i].want, "%s", heads[_i].name);
+    } else {
+        ck_assert_msg(h2_raw_until(&c, NGHTTP2_HEADERS, 1, &f), "%s", heads[_i].name);
+        ck_assert_msg((status_of(&f) == 200) == (heads[_i].status == 200), "%s", heads[_i].name);
+    }
+    tls_client_close(&c);
+    /* the next one, on a connection of its own so that the order of answers does not matter */
+    ck_assert(h2_raw_open(&c, transport_port()));
+    ck_assert(tls_client_send_bytes(&c, out.data, out.len));
+    ck_assert_msg(h2_raw_until(&c, NGHTTP2_DATA, 3, &f), "%s", heads[_i].name);
+    tls_client_close(&c);
+    transport_stop();
+}
+END_TEST
+
+START_TEST(test_host_is_the_authority)
+{
+    start();
+    struct h2_client c;
+    struct pairs h = {0};
+    open_client(&c, NULL);
+    pairs_add(&h, "host", "other.example");
+    struct h2_reply *r = ask(&c, "GET", "/", &h, NULL, 0);
+    ck_assert(has(r, "\nhost: test.example\n") && !has(r, "other.example"));
+    pairs_fini(&h);
+    h2_client_close(&c);
+    transport_stop();
+}
+END_TEST
+
+/* ---- streams ---- */
+
+static struct h2_reply *open_stream(struct h2_client *c)
+{
+    size_t i = atomic_load(&transport.n_streams);
+    struct h2_reply *r = h2_client_send(c, "GET", "/stream", NULL, NULL, 0);
+    ck_assert(H2_UNTIL(c, r->status == 200)); /* the head comes before any event */
+    ck_assert_ptr_null(pairs_get(&r->headers, "content-length"));
+    WAIT_FOR(atomic_load(&transport.streams[i].pulls) > 0);
+    return r;
+}
+
+static int closed(size_t i)
+{
+    return atomic_load(&transport.streams[i].closed);
+}
+
+START_TEST(test_stream_events)
+{
+    start();
+    struct h2_client c;
+    open_client(&c, NULL);
+    struct h2_reply *r = open_stream(&c);
+    for (int i = 0; i < 20; i++) {
+        SCOPED_FREE char *event = xasprintf("event %d.\n", i);
+        wait_ms(i < 3 ? 120 : 1);
+        test_stream_put(&transport.streams[0], event);
+        ck_assert(H2_UNTIL(&c, has(r, event)));
+    }
+    test_stream_put(&transport.streams[0], NULL);
+    ck_assert(H2_UNTIL(&c, r->is_closed));
+    ck_assert_uint_eq(r->error, NGHTTP2_NO_ERROR);
+    WAIT_FOR(closed(0) == 1);
+    ck_assert(has(get(&c, "/after"), "path=/after\n")); /* and the connection goes on */
+    h2_client_close(&c);
+    transport_stop();
+    ck_assert_int_eq(closed(0), 1);
+}
+END_TEST
+
+START_TEST(test_stream_large_events)
+{
+    start();
+    struct h2_client c;
+    open_client(&c, NULL);
+    struct h2_reply *r = open_stream(&c);
+    SCOPED(buf_fini) struct buf b = {0};
+    for (int i = 0; i < 2000000; i++)
+        buf_putc(&b, (char)('a' + i % 26));
+    for (size_t i = 1; i <= 3; i++) {
+        test_stream_put(&transport.streams[0], buf_cstr(&b));
+        ck_assert(H2_UNTIL(&c, r->body.len == i * b.len));
+        ck_assert_int_eq(memcmp(r->body.data + (i - 1) * b.len, b.data, b.len), 0);
+    }
+    h2_client_close(&c);
+    transport_stop();
+}
+END_TEST
+
+START_TEST(test_stream_cancelled)
+{
+    start();
+    struct h2_client c;
+    open_client(&c, NULL);
+    struct h2_reply *first = open_stream(&c), *second = open_stream(&c);
+    h2_client_cancel(&c, first);
+    WAIT_FOR(closed(0) == 1);
+    test_stream_put(&transport.streams[0], "nobody hears this\n");
+    test_stream_put(&transport.streams[1], "still here\n");
+    ck_assert(H2_UNTIL(&c, has(second, "still here\n")));
+    ck_assert_int_eq(closed(1), 0);
+    h2_client_close(&c);
+    WAIT_FOR(closed(1) == 1);
+    transport_stop();
+}
+END_TEST
+
+START_TEST(test_stream_peer_vanishes)
+{
+    start();
+    struct h2_client c[4];
+    for (size_t i = 0; i < 4; i++) {
+        open_client(&c[i], NULL);
+        open_stream(&c[i]);
+    }
+    h2_client_close(&c[0]); /* without a word */
+    WAIT_FOR(closed(0) == 1);
+    SSL_shutdown(c[1].tls.ssl); /* in order */
+    WAIT_FOR(closed(1) == 1);
+    struct linger reset = {.l_onoff = 1};
+    setsockopt(c[2].tls.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    h2_client_close(&c[2]);
+    WAIT_FOR(closed(2) == 1);
+    ck_assert_int_eq(closed(3), 0);
+    h2_client_close(&c[1]);
+    h2_client_close(&c[3]);
+    transport_stop();
+    for (size_t i = 0; i < 4; i++)
+        ck_assert_int_eq(closed(i), 1);
+}
+END_TEST
+
+/* A client that says that it will send no more still gets its answer; bodies under way are lost. */
+START_TEST(test_half_close)
+{
+    start();
+    struct h2_client c;
+    open_client(&c, NULL);
+    struct h2_reply *held = h2_client_send(&c, "GET", "/held", NULL, NULL, 0);
+    h2_client_send(&c, "POST", "/", NULL, NULL, 1);
+    h2_client_flush(&c);
+    WAIT_FOR(atomic_load(&transport.n_held) == 1);
+    SSL_shutdown(c.tls.ssl);
+    shutdown(c.tls.fd, SHUT_WR);
+    wait_ms(300);
+    atomic_store(&transport.is_released, true);
+    ck_assert(H2_UNTIL(&c, held->is_closed));
+    ck_assert(has(held, "released"));
+    ck_assert(!H2_UNTIL(&c, false)); /* to its end */
+    h2_client_close(&c);
+    transport_stop();
+}
+END_TEST
+
+#define WATCHES 200
+START_TEST(test_idle_streams_cost_nothing)
+{
+    start();
+    struct h2_client c;
+    struct h2_reply *r = NULL;
+    open_client(&c, NULL);
+    for (size_t i = 0; i < WATCHES; i++)
+        r = open_stream(&c);
+    wait_ms(600); /* the last deadlines are taken off */
+    int64_t before = cpu_us();
+    wait_ms(2000);
+    int64_t used = cpu_us() - before;
+    ck_assert_msg(used < 20000, "%d us", (int)used); /* of two seconds: a hundredth */
+    test_stream_put(&transport.streams[WATCHES - 1], "hello\n");
+    ck_assert(H2_UNTIL(&c, has(r, "hello\n")));
+    h2_client_close(&c);
+    transport_stop();
+    for (size_t i = 0; i < WATCHES; i++)
+        ck_assert_int_eq(closed(i), 1);
+}
+END_TEST
+
+static atomic_bool is_storming;
+static void *storm(void *arg)
+{
+    (void)arg;
+    while (atomic_load(&is_storming))
+        for (size_t i = 0; i < 3; i++)
+            test_stream_wake(&transport.streams[i]);
+    return NULL;
+}
+
+START_TEST(test_wake_storm)
+{
+    start();
+    struct h2_client c;
+    struct h2_reply *r[3];
+    open_client(&c, NULL);
+    for (size_t i = 0; i < 3; i++)
+        r[i] = open_stream(&c);
+    pthread_t threads[4];
+    atomic_store(&is_storming, true);
+    for (int i = 0; i < 4; i++)
+        pthread_create(&threads[i], NULL, storm, NULL);
+    for (int n = 0; n < 300; n++) {
+        for (size_t i = 0; i < 3; i++) {
+            SCOPED_FREE char *event = xasprintf("event %d.\n", n);
+            test_stream_put(&transport.streams[i], event);
+            ck_assert(H2_UNTIL(&c, has(r[i], event)));
+        }
+    }
+    h2_client_cancel(&c, r[0]); /* in the middle of it */
+    WAIT_FOR(closed(0) == 1);
+    h2_client_close(&c);
+    WAIT_FOR(closed(1) == 1 && closed(2) == 1);
+    atomic_store(&is_storming, false);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    transport_stop();
+}
+END_TEST
+
+/* A stream whose window is closed is not pulled; others go on. */
+START_TEST(test_stream_backpressure)
+{
+    start();
+    struct h2_client c;
+    open_client(&c, &(struct h2_client_opts){.window = 100000, .is_lazy = true});
+    struct h2_reply *slow = open_stream(&c), *other = open_stream(&c);
+    SCOPED_FREE char *event = xmalloc(65537);
+    memset(event, 'e', 65536);
+    event[65536] = '\0';
+    for (int i = 0; i < 50; i++)
+        test_stream_put(&transport.streams[0], event);
+    ck_assert(H2_UNTIL(&c, slow->body.len == 100000));
+    int pulls = atomic_load(&transport.streams[0].pulls);
+    for (int i = 0; i < 50; i++)
+        test_stream_put(&transport.streams[0], event);
+    test_stream_put(&transport.streams[1], "other\n");
+    ck_assert(H2_UNTIL(&c, has(other, "other\n")));
+    wait_ms(50);
+    ck_assert_int_le(atomic_load(&transport.streams[0].pulls), pulls + 2);
+    size_t consumed = 0;
+    while (slow->body.len < 100 * (size_t)65536) {
+        h2_client_consume(&c, slow, slow->body.len - consumed);
+        consumed = slow->body.len;
+        ck_assert(h2_client_step(&c));
+    }
+    h2_client_close(&c);
+    transport_stop();
+}
+END_TEST
+
+/* With data waiting and its window closed for too long it is ended; who only waits is not. */
+START_TEST(test_stalled_stream_is_reset)
+{
+    transport_start((struct server_config){.idle_timeout_ms = 1000});
+    struct h2_client c;
+    open_client(&c, &(struct h2_client_opts){.window = 1000, .is_lazy = true});
+    struct h2_reply *slow = open_stream(&c), *quiet = open_stream(&c);
+    SCOPED_FREE char *event = xmalloc(2001);
+    memset(event, 'e', 2000);
+    event[2000] = '\0';
+    int64_t before = now_ms();
+    test_stream_put(&transport.streams[0], event);
+    ck_assert(H2_UNTIL(&c, slow->is_closed));
+    ck_assert_uint_eq(slow->error, NGHTTP2_CANCEL);
+    ck_assert_uint_eq(slow->body.len, 1000);
+    ck_assert_int_ge((int)(now_ms() - before), 900);
+    WAIT_FOR(closed(0) == 1);
+    ck_assert(!quiet->is_closed && closed(1) == 0);
+    h2_client_close(&c);
+    transport_stop();
+}
+END_TEST
+
+/* A client that takes nothing at all from its connection. */
+START_TEST(test_stalled_connection_is_cut)
+{
+    transport_start((struct server_config){.idle_timeout_ms = 1000});
+    struct h2_client c;
+    open_client(&c, NULL);
+    open_stream(&c);
+    SCOPED_FREE char *event = xmalloc(4000001);
+    memset(event, 'e', 4000000);
+    event[4000000] = '\0';
+    for (int i = 0; i < 5; i++)
+        test_stream_put(&transport.streams[0], event);
+    WAIT_FOR(closed(0) == 1);
+    h2_client_close(&c);
+    transport_stop();
+}
+END_TEST
+
+/* ---- hostile clients ---- */
+
+static void put_many(struct buf *out, int n, uint8_t type, const void *payload, size_t len)
+{
+    for (int i = 0; i < n; i++)
+        h2_put_frame(out, type, 0, 0, payload, len);
+}
+
+static void put_pings(struct buf *out)
+{
+    put_many(out, 6000, NGHTTP2_PING, "12345678", 8);
+}
+
+static void put_settings(struct buf *out)
+{
+    put_many(out, 6000, NGHTTP2_SETTINGS, "", 0);
+}
+
+static void put_window_updates(struct buf *out)
+{
+    put_many(out, 6000, NGHTTP2_WINDOW_UPDATE, "\0\0\0\1", 4);
+}
+
+static void put_priorities(struct buf *out)
+{
+    for (int i = 0; i < 6000; i++)
+        h2_put_frame(out, NGHTTP2_PRIORITY, 0, 2 * i + 1, "\0\0\0\0\1", 5);
+}
+
+static void put_empty_data(struct buf *out)
+{
+    SCOPED(buf_fini) struct buf head = {0};
+    h2_put_field(&head, ":method", "POST");
+    h2_put_field(&head, ":scheme", "https");
+    h2_put_field(&head, ":path", "/");
+    h2_put_field(&head, ":authority", "x");
+    h2_put_frame(out, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 1, head.data, head.len);
+    for (int i = 0; i < 6000; i++) /* half of them all padding */
+        h2_put_frame(out, NGHTTP2_DATA, i & 1 ? NGHTTP2_FLAG_PADDED : 0, 1, "\3\0\0\0",
+                     i & 1 ? 4 : 0);
+}
+
+static void put_continuations(struct buf *out)
+{
+    h2_put_frame(out, NGHTTP2_HEADERS, 0, 1, "\x82\x87\x84", 3);
+    for (int i = 0; i < 200; i++)
+        h2_put_frame(out, NGHTTP2_CONTINUATION, 0, 1, "", 0);
+}
+
+static void put_rapid_resets(struct buf *out)
+{
+    for (int i = 0; i < 1500; i++) {
+        h2_put_get(out, 2 * i + 1, "/");
+        h2_put_frame(out, NGHTTP2_RST_STREAM, 0, 2 * i + 1, "\0\0\0\x8", 4);
+    }
+}
+
+/* Requests that make the server take them back itself. */
+static void put_made_resets(struct buf *out)
+{
+    SCOPED(buf_fini) struct buf head = {0};
+    h2_put_field(&head, ":method", "GET");
+    h2_put_field(&head, "connection", "close");
+    for (int i = 0; i < 2500; i++)
+        h2_put_frame(out, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM,
+                     2 * i + 1, head.data, head.len);
+}
+
+/* A field of 100 bytes is put into the table of the compression, then named 10,000 times by a byte
+ * each. */
+static void put_bomb(struct buf *out)
+{
+    SCOPED(buf_fini) struct buf head = {0};
+    buf_puts(&head, "\x82\x87\x84\x40\x03x-a\x60");
+    for (int i = 0; i < 96; i++)
+        buf_putc(&head, 'v');
+    for (int i = 0; i < 10000; i++)
+        buf_putc(&head, '\xbe');
+    h2_put_frame(out, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM, 1,
+                 head.data, head.len);
+}
+
+static void put_broken_compression(struct buf *out)
+{
+    h2_put_frame(out, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 1, "\xff\xff\xff\xff\xff\xff", 6);
+}
+
+static void put_oversized(struct buf *out)
+{
+    static const char zeros[20000];
+    h2_put_frame(out, NGHTTP2_DATA, 0, 1, zeros, sizeof zeros);
+}
+
+static void put_even_stream(struct buf *out)
+{
+    h2_put_get(out, 2, "/");
+}
+
+static void put_window_overflow(struct buf *out)
+{
+    h2_put_frame(out, NGHTTP2_WINDOW_UPDATE, 0, 0, "\x7f\xff\xff\xff", 4);
+}
+
+static void put_push(struct buf *out)
+{
+    h2_put_frame(out, NGHTTP2_PUSH_PROMISE, NGHTTP2_FLAG_END_HEADERS, 1, "\0\0\0\2", 4);
+}
+
+static void put_nothing(struct buf *out)
+{
+    (void)out;
+}
+
+static const struct {
+    const char *name;
+    void (*put)(struct buf *out);
+    uint32_t want;
+} floods[] = {
+    {"pings", put_pings, NGHTTP2_ENHANCE_YOUR_CALM},
+    {"settings", put_settings, NGHTTP2_ENHANCE_YOUR_CALM},
+    {"window updates", put_window_updates, NGHTTP2_ENHANCE_YOUR_CALM},
+    {"priorities", put_priorities, NGHTTP2_ENHANCE_YOUR_CALM},
+    {"empty data", put_empty_data, NGHTTP2_ENHANCE_YOUR_CALM},
+    {"continuations", put_continuations, NGHTTP2_PROTOCOL_ERROR},
+    {"rapid resets", put_rapid_resets, NGHTTP2_ENHANCE_YOUR_CALM},
+    {"resets it makes us send", put_made_resets, NGHTTP2_ENHANCE_YOUR_CALM},
+    {"compression bomb", put_bomb, NGHTTP2_ENHANCE_YOUR_CALM},
+    {"broken compression", put_broken_compression, NGHTTP2_COMPRESSION_ERROR},
+    {"oversized frame", put_oversized, NGHTTP2_FRAME_SIZE_ERROR},
+    {"even stream", put_even_stream, NGHTTP2_PROTOCOL_ERROR},
+    {"window overflow", put_window_overflow, NGHTTP2_FLOW_CONTROL_ERROR},
+    {"push", put_push, NGHTTP2_PROTOCOL_ERROR},
+};
+
+START_TEST(test_flood)
+{
+    start();
+    struct tls_client c;
+    SCOPED(buf_fini) struct buf out = {0};
+    floods[_i].put(&out);
+    ck_assert(h2_raw_open(&c, transport_port()));
+    tls_client_send_bytes(&c, out.data, out.len); /* may be cut off within */
+    uint32_t code = h2_raw_goaway(&c);
+    ck_assert_msg(code == floods[_i].want, "%s: %u", floods[_i].name, code);
+    tls_client_close(&c);
+    struct h2_client next; /* and the server is well */
+    open_client(&next, NULL);
+    ck_assert_int_eq(get(&next, "/")->status, 200);
+    h2_client_close(&next);
+    transport_stop();
+}
+END_TEST
+
+/* What well-behaved clients do a lot of is no flood: ending all of many watches at once. */
+START_TEST(test_many_cancelled)
+{
+    start();
+    struct h2_client c;
+    open_client(&c, NULL);
+    for (int round = 0; round < 2; round++) {
+        struct h2_reply *r[900];
+        for (int i = 0; i < 900; i++)
+            r[i] = h2_client_send(&c, "GET", "/stream", NULL, NULL, 0);
+        for (int i = 0; i < 900; i++)
+            ck_assert(H2_UNTIL(&c, r[i]->status != 0));
+        for (int i = 0; i < 900; i++)
+            h2_client_cancel(&c, r[i]);
+    }
+    ck_assert_int_eq(get(&c, "/")->status, 200);
+    h2_client_close(&c);
+    transport_stop();
+}
+END_TEST
+
+START_TEST(test_stream_ceiling)
+{
+    start();
+    struct tls_client c;
+    struct h2_frame f;
+    SCOPED(buf_fini) struct buf out = {0};
+    ck_assert(h2_raw_open(&c, transport_port()));
+    for (int i = 0; i < H2_STREAMS_MAX; i++) {
+        buf_clear(&out);
+        h2_put_get(&out, 2 * i + 1, "/stream");
+        ck_assert(tls_client_send_bytes(&c, out.data, out.len));
+        ck_assert(h2_raw_until(&c, NGHTTP2_HEADERS, 2 * i + 1, &f));
+    }
+    buf_clear(&out);
+    h2_put_get(&out, 2 * H2_STREAMS_MAX + 1, "/stream");
+    ck_assert(tls_client_send_bytes(&c, out.data, out.len));
+    ck_assert_uint_eq(h2_raw_reset(&c, 2 * H2_STREAMS_MAX + 1), NGHTTP2_REFUSED_STREAM);
+    buf_clear(&out);
+    h2_put_frame(&out, NGHTTP2_RST_STREAM, 0, 1, "\0\0\0\x8", 4);
+    h2_put_get(&out, 2 * H2_STREAMS_MAX + 3, "/");
+    ck_assert(tls_client_send_bytes(&c, out.data, out.len));
+    ck_assert(h2_raw_until(&c, NGHTTP2_HEADERS, 2 * H2_STREAMS_MAX + 3, &f));
+    tls_client_close(&c);
+    transport_stop();
+}
+END_TEST
+
+START_TEST(test_settings)
+{
+    static const uint32_t want[][2] = {{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, H2_STREAMS_MAX},
+                                       {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, 65536},
+                                       {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1}};
+    start();
+    struct tls_client c;
+    struct h2_frame f;
+    size_t found = 0;
+    ck_assert(h2_raw_open(&c, transport_port()));
+    ck_assert(h2_raw_next(&c, &f)); /* the first of all frames */
+    ck_assert_int_eq(f.type, NGHTTP2_SETTINGS);
+    for (size_t i = 0; i + 6 <= f.n; i += 6)
+        for (size_t j = 0; j < ARRAY_LEN(want); j++)
+            found += (uint32_t)(f.payload[i] << 8 | f.payload[i + 1]) == want[j][0] &&
+                     ((uint32_t)f.payload[i + 2] << 24 | (uint32_t)f.payload[i + 3] << 16 |
+                      (uint32_t)f.payload[i + 4] << 8 | f.payload[i + 5]) == want[j][1];
+    ck_assert_uint_eq(found, ARRAY_LEN(want));
+    tls_client_close(&c);
+    transport_stop();
+}
+END_TEST
+
+/* A body beyond its window is an error of the client's. */
+START_TEST(test_body_beyond_its_window)
+{
+    start();
+    struct tls_client c;
+    SCOPED(buf_fini) struct buf out = {0}, head = {0};
+    static const char zeros[16384];
+    h2_put_field(&head, ":method", "POST");
+    h2_put_field(&head, ":scheme", "https");
+    h2_put_field(&head, ":path", "/");
+    h2_put_field(&head, ":authority", "x");
+    h2_put_field(&head, "content-length", "9999999"); /* refused at once: its window stays closed */
+    h2_put_frame(&out, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 1, head.data, head.len);
+    for (int i = 0; i < 100; i++)
+        h2_put_frame(&out, NGHTTP2_DATA, 0, 1, zeros, sizeof zeros);
+    ck_assert(h2_raw_open(&c, transport_port()));
+    tls_client_send_bytes(&c, out.data, out.len);
+    ck_assert_uint_eq(h2_raw_reset(&c, 1), NGHTTP2_FLOW_CONTROL_ERROR);
+    tls_client_close(&c);
+    transport_stop();
+}
+END_TEST
+
+START_TEST(test_early_close)
+{
+    start();
+    static void (*const puts[])(struct buf *) = {put_nothing,       put_pings,
+                                                 put_continuations, put_rapid_resets,
+                                                 put_even_stream,   put_empty_data};
+    for (int round = 0; round < 3; round++) {
+        for (size_t i = 0; i < ARRAY_LEN(puts); i++) {
+            struct tls_client c;
+            SCOPED(buf_fini) struct buf out = {0};
+            puts[i](&out);
+            h2_put_get(&out, 10001, "/big");
+            ck_assert(h2_raw_open(&c, transport_port()));
+            tls_client_send_bytes(&c, out.data, out.len - (size_t)round);
+            wait_ms(round * 5);
+            tls_client_close(&c);
+        }
+    }
+    transport_stop();
+    ck_assert_int_eq(atomic_load(&transport.n_running), 0);
+}
+END_TEST
+
+static const char *const prefaces[] = {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "rubbish of any kind",
+                                       "PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n"};
+
+START_TEST(test_bad_preface)
+{
+    start();
+    struct tls_client c;
+    ck_assert(tls_client_open(&c, transport_port(), &(struct tls_client_opts){.alpn = "\x02h2"}));
+    ck_assert(tls_client_send(&c, prefaces[_i]));
+    int64_t before = now_ms();
+    ck_assert_uint_eq(h2_raw_goaway(&c), NGHTTP2_PROTOCOL_ERROR);
+    struct h2_frame f;
+    ck_assert(!h2_raw_next(&c, &f));
+    ck_assert_int_lt((int)(now_ms() - before), 3000);
+    tls_client_close(&c);
+    transport_stop();
+}
+END_TEST
+
+static void expect_end(struct tls_client *c, uint32_t code, int at_least_ms, int64_t since)
+{
+    struct h2_frame f;
+    ck_assert_uint_eq(h2_raw_goaway(c), code);
+    ck_assert(!h2_raw_next(c, &f));
+    ck_assert_int_ge((int)(now_ms() - since), at_least_ms);
+    ck_assert_int_lt((int)(now_ms() - since), at_least_ms + 3000);
+    tls_client_close(c);
+}
+
+START_TEST(test_slow_ones_are_cut)
+{
+    transport_start((struct server_config){.header_timeout_ms = 1000});
+    struct tls_client silent, slow;
+    SCOPED(buf_fini) struct buf out = {0};
+    int64_t before = now_ms();
+    ck_assert(
+        tls_client_open(&silent, transport_port(), &(struct tls_client_opts){.alpn = "\x02h2"}));
+    ck_assert(h2_raw_open(&slow, transport_port()));
+    h2_put_frame(&out, NGHTTP2_HEADERS, 0, 1, "\x82\x87\x84", 3);
+    ck_assert(tls_client_send_bytes(&slow, out.data, out.len));
+    expect_end(&silent, NGHTTP2_ENHANCE_YOUR_CALM, 900, before);
+    expect_end(&slow, NGHTTP2_ENHANCE_YOUR_CALM, 900, before);
+    transport_stop();
+}
+END_TEST
+
+/* A malformed head whose stream is ended already does not count as a slow one. */
+START_TEST(test_malformed_is_not_slow)
+{
+    transport_start((struct server_config){.header_timeout_ms = 500});
+    struct tls_client c;
+    SCOPED(buf_fini) struct buf out = {0};
+    struct h2_frame f;
+    put_head(&out, 1, heads[0].fields);
+    ck_assert(h2_raw_open(&c, transport_port()));
+    ck_assert(tls_client_send_bytes(&c, out.data, out.len));
+    ck_assert_uint_eq(h2_raw_reset(&c, 1), NGHTTP2_PROTOCOL_ERROR);
+    wait_ms(1200);
+    buf_clear(&out);
+    h2_put_get(&out, 3, "/");
+    ck_assert(tls_client_send_bytes(&c, out.data, out.len));
+    ck_assert(h2_raw_until(&c, NGHTTP2_DATA, 3, &f));
+    tls_client_close(&c);
+    transport_stop();
+}
+END_TEST
+
+START_TEST(test_idle_is_ended)
+{
+    transport_start((struct server_config){.idle_timeout_ms = 1000});
+    struct tls_client c;
+    SCOPED(buf_fini) struct buf out = {0};
+    struct h2_frame f;
+    h2_put_get(&out, 1, "/");
+    ck_assert(h2_raw_open(&c, transport_port()));
+    ck_assert(tls_client_send_bytes(&c, out.data, out.len));
+    ck_assert(h2_raw_until(&c, NGHTTP2_DATA, 1, &f));
+    expect_end(&c, NGHTTP2_NO_ERROR, 900, now_ms());
+    transport_stop();
+}
+END_TEST
+
+/* ---- without a socket ---- */
+
+static void notify_nobody(void *ctx)
+{
+    (void)ctx;
+}
+
+static void answer_plainly(void *ctx, struct request *req, struct response *resp)
+{
+    (void)ctx;
+    (void)req;
+    resp->status = 200;
+}
+
+/* What a client may have us keep by not reading. */
+static bool feeds_on(void (*put)(struct buf *out))
+{
+    struct budget bodies = {.max = 1 << 20};
+    struct h2_config config = {.handler = answer_plainly,
+                               .bodies = &bodies,
+                               .max_body = 1000,
+                               .header_timeout_ms = 1000,
+                               .idle_timeout_ms = 1000};
+    struct mailbox box;
+    mailbox_init(&box, notify_nobody, NULL);
+    struct peer *peer = peer_new(NULL, 0, "test");
+    struct h2 *h = h2_new(&config, peer, &box, notify_nobody, NULL);
+    SCOPED(buf_fini) struct buf out = {0};
+    h2_put_preface(&out);
+    put(&out);
+    bool goes_on = true;
+    for (size_t i = 0; goes_on && i < out.len; i += 1000) {
+        goes_on = h2_feed(h, out.data + i, out.len - i < 1000 ? out.len - i : 1000);
+        mailbox_open(&box);
+    }
+    h2_free(h);
+    mailbox_open(&box);
+    mailbox_fini(&box);
+    peer_unref(peer);
+    ck_assert_uint_eq(atomic_load(&bodies.used), 0);
+    return goes_on;
+}
+
+static void put_some_pings(struct buf *out)
+{
+    put_many(out, 900, NGHTTP2_PING, "12345678", 8);
+}
+
+static void put_more_pings(struct buf *out)
+{
+    put_many(out, 1200, NGHTTP2_PING, "12345678", 8);
+}
+
+static void put_closed_streams(struct buf *out)
+{
+    for (int i = 0; i < 900; i++)
+        h2_put_get(out, 2 * i + 1, "/");
+}
+
+START_TEST(test_answers_that_pile_up)
+{
+    ck_assert(feeds_on(put_nothing));
+    ck_assert(feeds_on(put_some_pings));
+    ck_assert(!feeds_on(put_more_pings));
+    ck_assert(feeds_on(put_closed_streams)); /* 900 answers: as many as there are streams */
+}
+END_TEST
+
+static void put_posts(struct buf *out)
+{
+    static const char zeros[900];
+    SCOPED(buf_fini) struct buf head = {0};
+    h2_put_field(&head, ":method", "POST");
+    h2_put_field(&head, ":scheme", "https");
+    h2_put_field(&head, ":path", "/");
+    h2_put_field(&head, ":authority", "x");
+    for (int i = 0; i < 900; i++) { /* more than the budget, none of them complete */
+        h2_put_frame(out, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 2 * i + 1, head.data,
+                     head.len);
+        h2_put_frame(out, NGHTTP2_DATA, 0, 2 * i + 1, zeros, sizeof zeros);
+    }
+}
+
+/* Each is answered 429 once there is no room; none is kept. */
+START_TEST(test_budget_of_bodies)
+{
+    ck_assert(feeds_on(put_posts));
+}
+END_TEST
+
+/* ---- certificates, stop ---- */
+
+START_TEST(test_reload)
+{
+    certs_join("live.crt", (const char *[]){"server.crt", NULL});
+    certs_join("live.key", (const char *[]){"server.key", NULL});
+    transport_start((struct server_config){.cert_file = certs_path("live.crt"),
+                                           .key_file = certs_path("live.key")});
+    struct h2_client old, fresh;
+    open_client(&old, NULL);
+    struct h2_reply *r = open_stream(&old);
+    certs_join("live.crt", (const char *[]){"renewed.crt", NULL});
+    certs_join("live.key", (const char *[]){"renewed.key", NULL});
+    ck_assert_int_eq(server_reload(transport.server, NULL), 0);
+    open_client(&fresh, NULL);
+    ck_assert_int_eq(get(&fresh, "/")->status, 200);
+    test_stream_put(&transport.streams[0], "goes on\n");
+    ck_assert(H2_UNTIL(&old, has(r, "goes on\n")));
+    h2_client_close(&old);
+    h2_client_close(&fresh);
+    transport_stop();
+}
+END_TEST
+
+static void *stop_slowly(void *arg)
+{
+    (void)arg;
+    server_stop(transport.server, 5000);
+    return NULL;
+}
+
+START_TEST(test_stop)
+{
+    start();
+    struct h2_client idle, busy;
+    open_client(&idle, NULL);
+    get(&idle, "/");
+    open_client(&busy, NULL);
+    struct h2_reply *stream = open_stream(&busy);
+    test_stream_put(&transport.streams[0], "last words\n");
+    struct h2_reply *held = h2_client_send(&busy, "GET", "/held", NULL, NULL, 0);
+    h2_client_flush(&busy);
+    WAIT_FOR(atomic_load(&transport.n_held) == 1);
+    pthread_t t;
+    int64_t before = now_ms();
+    pthread_create(&t, NULL, stop_slowly, NULL);
+    ck_assert(H2_UNTIL(&busy, stream->is_closed)); /* in order, with END_STREAM */
+    ck_assert_uint_eq(stream->error, NGHTTP2_NO_ERROR);
+    ck_assert(has(stream, "last words\n"));
+    ck_assert(busy.has_goaway);
+    ck_assert(H2_UNTIL(&busy, busy.goaway_last_id == held->id)); /* after the notice: the last */
+    ck_assert_uint_eq(busy.goaway_code, NGHTTP2_NO_ERROR);
+    ck_assert(!H2_UNTIL(&idle, false)); /* to its end */
+    ck_assert(idle.has_goaway);
+    h2_client_close(&idle);
+    ck_assert(!held->is_closed);
+    atomic_store(&transport.is_released, true);
+    ck_assert(H2_UNTIL(&busy, held->is_closed));
+    ck_assert(has(held, "released"));
+    ck_assert(!H2_UNTIL(&busy, false));
+    h2_client_close(&busy);
+    pthread_join(t, NULL);
+    ck_assert_int_lt((int)(now_ms() - before), 4500);
+    ck_assert_int_eq(closed(0), 1);
+    transport_stop();
+}
+END_TEST
+
+/* What was under way when the server began to stop is still taken. */
+START_TEST(test_stop_takes_what_was_under_way)
+{
+    start();
+    struct h2_client c;
+    open_client(&c, NULL);
+    struct h2_reply *stream = open_stream(&c);
+    pthread_t t;
+    pthread_create(&t, NULL, stop_slowly, NULL);
+    WAIT_FOR(closed(0) == 1);
+    struct h2_reply *late = h2_client_send(&c, "GET", "/late", NULL, NULL, 0);
+    ck_assert(H2_UNTIL(&c, late->is_closed));
+    ck_assert(has(late, "path=/late\n"));
+    ck_assert(stream->is_closed);
+    h2_client_close(&c);
+    pthread_join(t, NULL);
+    transport_stop();
+}
+END_TEST
+
+/* Grace is over before the handler is: the client is cut off, freeing waits for the handler. */
+START_TEST(test_stop_cuts)
+{
+    start();
+    struct h2_client c;
+    open_client(&c, NULL);
+    struct h2_reply *held = h2_client_send(&c, "GET", "/held", NULL, NULL, 0);
+    h2_client_flush(&c);
+    WAIT_FOR(atomic_load(&transport.n_held) == 1);
+    server_stop(transport.server, 100);
+    ck_assert(!H2_UNTIL(&c, held->is_closed));
+    atomic_store(&transport.is_released, true);
+    h2_client_close(&c);
+    transport_stop();
+    ck_assert_int_eq(atomic_load(&transport.n_running), 0);
+}
+END_TEST
+
+SUITE(h2)
+{
+    transport_certificates();
+    TESTS("requests", test_get, test_chosen_by_curl, test_repeated_headers, test_body_sizes,
+          test_announced_too_large, test_expect_continue, test_large_head, test_head_and_empty,
+          test_answer_headers, test_one_after_the_other, test_parallel, test_no_waiting_in_line,
+          test_big_answer_to_slow_reader, test_too_many, test_taken_back_is_not_run, test_trailers,
+          test_host_is_the_authority);
+    LOOP("targets", test_raw_target, 0, ARRAY_LEN(raw_targets));
+    LOOP("malformed", test_malformed_head, 0, ARRAY_LEN(heads));
+    TESTS("streams", test_stream_events, test_stream_large_events, test_stream_cancelled,
+          test_stream_peer_vanishes, test_half_close, test_idle_streams_cost_nothing,
+          test_wake_storm, test_stream_backpressure, test_stalled_stream_is_reset,
+          test_stalled_connection_is_cut);
+    LOOP("floods", test_flood, 0, ARRAY_LEN(floods));
+    LOOP("prefaces", test_bad_preface, 0, ARRAY_LEN(prefaces));
+    TESTS("hostile", test_many_cancelled, test_stream_ceiling, test_settings,
+          test_body_beyond_its_window, test_early_close, test_slow_ones_are_cut,
+          test_malformed_is_not_slow, test_idle_is_ended, test_answers_that_pile_up,
+          test_budget_of_bodies);
+    TESTS("stop", test_reload, test_stop, test_stop_takes_what_was_under_way, test_stop_cuts);
+}
