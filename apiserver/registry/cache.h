@@ -95,6 +95,7 @@ void deadline_default(int64_t *deadline_ms);    /* 0 becomes 30 s from now */
 
 /* ---- errors (refuse.c); each returns -code ---- */
 int refuse_not_found(const struct kind *kind, const char *name, struct err *err);
+int refuse_unreadable(const struct kind *kind, const char *what, struct err *err);
 int refuse_not_ready(const struct kind *kind, struct err *err);
 int refuse_conflict(const struct kind *kind, const char *name, struct err *err, const char *fmt,
                     ...) __attribute__((format(printf, 4, 5)));
@@ -212,5 +213,16 @@ void bind_free(struct bind *b);
 void bind_note(struct bind *b, const struct table *t, const char *item, const struct change *c);
 void bind_reload(struct bind *b, const struct registry *r); /* after a load; the sync thread */
 
+/* An update of what is not there (create.c): object, which is used up, is admitted and stored.
+ * 0 = stored, 1 = somebody else made it meanwhile. */
+struct missing {
+    struct registry *registry;
+    struct table *table;
+    const struct update_request *req;
+    const struct write_options *opts;
+    int64_t deadline_ms;
+    struct pairs *warnings;
+};
+int create_missing(const struct missing *m, cJSON *object, struct object **ret, struct err *err);
 char *object_print_stored(cJSON *tree,
                           size_t *ret_len); /* sorts tree and drops its resourceVersion */

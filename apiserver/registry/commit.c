@@ -35,13 +35,6 @@ void commit_wait(struct registry *r, int64_t rev, int64_t deadline_ms)
 
 /* ---- what is there ---- */
 
-static int not_readable(struct table *t, const char *name, struct err *err)
-{
-    return err_set(err, ERR_INTERNAL,
-                   "Internal error occurred: %s \"%s\" is stored in a form that cannot be read",
-                   t->kind->plural, name);
-}
-
 int current_stored(struct registry *r, struct table *t, const char *op, const char *namespace_name,
                    const char *name, int64_t deadline_ms, struct object **ret, struct err *err)
 {
@@ -63,7 +56,7 @@ int current_of_race(struct table *t, const char *name, struct store_kv *kv, stru
         return refuse_not_found(t->kind, name, err);
     size_t len = kv->value_len;
     if (object_from_bytes(t->kind, steal(&kv->value), len, kv->mod_rev, ret, NULL) < 0)
-        return not_readable(t, name, err);
+        return refuse_unreadable(t->kind, name, err);
     return 0;
 }
 

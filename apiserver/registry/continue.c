@@ -22,30 +22,26 @@ static int invalid(struct err *err, const char *why)
                    why);
 }
 
-/* ---- base64url without padding, by way of base64 ---- */
-
 static int decode(const char *token, struct buf *out, struct err *err)
 {
-    size_t n = strlen(token);
+    size_t n = strlen(token), good;
     if (n > TOKEN_MAX)
         return invalid(err, "too long");
-    size_t good = strspn(token, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_");
-    SCOPED(buf_fini) struct buf standard = {0};
-    for (size_t i = 0; i < good; i++)
-        buf_putc(&standard, token[i] == '-' ? '+' : token[i] == '_' ? '/' : token[i]);
-    for (size_t i = n; i % 4 != 0; i++)
-        buf_putc(&standard, '=');
-    if (good == n && n % 4 != 1 && buf_unbase64(out, buf_cstr(&standard), standard.len))
+    if (buf_unbase64url(out, token, n, &good))
         return 0;
     SCOPED_FREE char *why = xasprintf("illegal base64 data at input byte %zu", good);
     return invalid(err, why);
 }
 
-/* Replaces every from by to, which is as long. */
-static void swap_text(char *text, const char *from, const char *to)
+/* Makes every escape \u000X with X = from one with X = to. */
+static void swap_escape(char *text, char from, char to)
 {
-    for (char *p = text; (p = strstr(p, from)) != NULL; p += strlen(from))
-        memcpy(p, to, strlen(to));
+    static const char escape[] = "\\u000";
+    for (char *p = text; (p = strstr(p, escape)) != NULL;) {
+        p += strlen(escape);
+        if (*p == from)
+            *p = to;
+    }
 }
 
 char *continue_print(int64_t rev, const char *start)
@@ -54,12 +50,9 @@ char *continue_print(int64_t rev, const char *start)
     buf_printf(&json, "{\"v\":\"" VERSION_TEXT "\",\"rv\":%lld,\"start\":", (long long)rev);
     buf_json_string(&json, start, strlen(start));
     buf_putc(&json, '}');
-    swap_text(json.data, "\\u0001", "\\u0000");
-    buf_base64(&token, buf_cstr(&json), json.len);
-    char *s = buf_take(&token, NULL);
-    for (char *p = s; *p; p++)
-        *p = *p == '+' ? '-' : *p == '/' ? '_' : *p == '=' ? '\0' : *p;
-    return s;
+    swap_escape(json.data, '1', '0');
+    buf_base64url(&token, buf_cstr(&json), json.len);
+    return buf_take(&token, NULL);
 }
 
 /* ---- contents ---- */
@@ -141,7 +134,7 @@ int continue_parse(const char *token, struct continue_point *ret, struct err *er
     if (rc < 0)
         return rc;
     if (json.len > 0)
-        swap_text(json.data, "\\u0000", "\\u0001");
+        swap_escape(json.data, '0', '1');
     if (json_parse(buf_cstr(&json), json.len, &opts, &tree, &e) < 0)
         return invalid(err, err_text(&e));
     if ((rc = check_types(tree, err)) < 0 || (rc = check_contents(tree, err)) < 0)

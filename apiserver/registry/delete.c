@@ -38,11 +38,9 @@ static int refuse_precondition(const struct deleter *d, struct err *err, const c
 static int refuse_precondition(const struct deleter *d, struct err *err, const char *fmt, ...)
 {
     const struct kind *k = d->table->kind;
-    SCOPED_FREE char *why = NULL;
     va_list args;
     va_start(args, fmt);
-    if (vasprintf(&why, fmt, args) < 0)
-        abort();
+    SCOPED_FREE char *why = xvasprintf(fmt, args);
     va_end(args);
     err_set(err, ERR_CONFLICT, "Operation cannot be fulfilled on %s%s%s \"%s\": %s", k->kind,
             k->group[0] ? "." : "", k->group, d->name, why);
@@ -72,17 +70,6 @@ static int check_preconditions(const struct deleter *d, struct err *err)
 
 /* ---- what becomes of it ---- */
 
-static bool has_finalizer(const cJSON *finalizers, const char *name)
-{
-    const cJSON *f;
-    cJSON_ArrayForEach(f, finalizers)
-    {
-        if (cJSON_IsString(f) && strcmp(f->valuestring, name) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* Does the policy, or what is stored when there is none, ask for that finalizer of the garbage
  * collector? */
 static bool wants_finalizer(const struct delete_options *o, const cJSON *stored, const char *name)
@@ -92,7 +79,7 @@ static bool wants_finalizer(const struct delete_options *o, const cJSON *stored,
         return is_orphan && o->orphan_dependents == 1;
     if (o->propagation)
         return strcmp(o->propagation, is_orphan ? "Orphan" : "Foreground") == 0;
-    return has_finalizer(stored, name);
+    return json_has_str(stored, name);
 }
 
 /* The finalizers that remain, as a new list; the stored one as it is when it names the same. */
@@ -100,8 +87,8 @@ static cJSON *remaining_finalizers(const struct delete_options *o, const cJSON *
 {
     bool wants_orphan = wants_finalizer(o, stored, orphan),
          wants_foreground = wants_finalizer(o, stored, foreground);
-    if (wants_orphan == has_finalizer(stored, orphan) &&
-        wants_foreground == has_finalizer(stored, foreground))
+    if (wants_orphan == json_has_str(stored, orphan) &&
+        wants_foreground == json_has_str(stored, foreground))
         return stored ? json_copy(stored) : json_array();
     cJSON *list = json_array();
     const cJSON *f;

@@ -218,7 +218,7 @@ void object_unref(struct object *o)
         object_unref(o->origin);
     else
         free(o->json);
-    free(o);
+    free_counted(o);
 }
 
 void object_unref_p(struct object **o)

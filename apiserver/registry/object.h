@@ -1,5 +1,6 @@
-/* One stored object, immutable once published and shared by reference: the bytes as stored, the place where resourceVersion
- * is spliced in, and a small index. Any thread may hold references; nobody changes anything. */
+/* One stored object, immutable once published and shared by reference: the bytes as stored, the
+ * place where resourceVersion is spliced in, and a small index. Any thread may hold references;
+ * nobody changes anything. */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -16,17 +17,18 @@ struct object {
     const struct kind *kind;
     char *namespace_name, *name, *uid; /* of metadata */
     int64_t rev;                       /* mod revision = resourceVersion */
-    char *json;                        /* compact, members sorted, without metadata.resourceVersion */
+    char *json; /* compact, members sorted, without metadata.resourceVersion */
     size_t json_len;
     size_t splice_at; /* where `"resourceVersion":"N",` goes in json */
     struct pairs labels;
-    bool is_terminating; /* metadata.deletionTimestamp is set */
+    bool is_terminating;   /* metadata.deletionTimestamp is set */
     struct object *origin; /* whose bytes and strings these are; NULL = its own (object.c) */
 };
 
-/* From stored bytes (takes json over, also on failure). Errors: ERR_INTERNAL when the bytes are no object of that kind. */
-int object_from_bytes(const struct kind *kind, char *take_json, size_t len, int64_t rev, struct object **ret,
-                      struct err *err);
+/* From stored bytes (takes json over, also on failure). Errors: ERR_INTERNAL when the bytes are no
+ * object of that kind. */
+int object_from_bytes(const struct kind *kind, char *take_json, size_t len, int64_t rev,
+                      struct object **ret, struct err *err);
 struct object *object_ref(struct object *o);
 void object_unref(struct object *o); /* NULL is fine */
 void object_unref_p(struct object **o);

@@ -1,6 +1,7 @@
 /* GET and LIST. Both are answered from the cache: references are taken under the table's lock,
  * nothing is parsed. Only a list at an old revision, of a kind that has changed since, is read from
  * the store. */
+#include <assert.h>
 #include <inttypes.h>
 
 #include "apiserver/base/clock.h"
@@ -19,13 +20,6 @@ static const char too_old_continue[] =
     "created, modified, or "
     "deleted between the time the first chunk was returned and now may show up in the list.";
 static const char too_old_version[] = "The resourceVersion for the provided list is too old.";
-
-static int refuse_unreadable(const struct kind *kind, const char *what, struct err *err)
-{
-    return err_set(err, ERR_INTERNAL,
-                   "Internal error occurred: %s \"%s\" is stored in a form that cannot be read",
-                   kind->plural, what);
-}
 
 /* ---- get ---- */
 
@@ -184,6 +178,7 @@ static void list_finish(struct lister *l)
     res->remaining = l->has_more && selector_is_empty(l->req->selector) ? l->n_after : -1;
     if (!l->has_more || res->continue_token)
         return;
+    assert(res->n > 0); /* a page is full before there is more */
     const struct object *last = res->objects[res->n - 1];
     SCOPED_FREE char *item = key_of_item(last->namespace_name, last->name);
     SCOPED_FREE char *start = xasprintf("%s\001", item);

@@ -2,7 +2,6 @@
  * 17, 23.2. */
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
 
 #include "apiserver/base/mem.h"
 #include "apiserver/registry/cache.h"
@@ -33,6 +32,13 @@ int refuse_not_found(const struct kind *kind, const char *name, struct err *err)
     return -ERR_NOT_FOUND;
 }
 
+int refuse_unreadable(const struct kind *kind, const char *what, struct err *err)
+{
+    return err_set(err, ERR_INTERNAL,
+                   "Internal error occurred: %s \"%s\" is stored in a form that cannot be read",
+                   kind->plural, what);
+}
+
 int refuse_not_ready(const struct kind *kind, struct err *err)
 {
     SCOPED_FREE char *resource = resource_name(kind);
@@ -47,11 +53,9 @@ int refuse_conflict(const struct kind *kind, const char *name, struct err *err, 
                     ...)
 {
     SCOPED_FREE char *resource = resource_name(kind);
-    SCOPED_FREE char *why = NULL;
     va_list args;
     va_start(args, fmt);
-    if (vasprintf(&why, fmt, args) < 0)
-        abort();
+    SCOPED_FREE char *why = xvasprintf(fmt, args);
     va_end(args);
     err_set(err, ERR_CONFLICT, "Operation cannot be fulfilled on %s \"%s\": %s", resource, name,
             why);

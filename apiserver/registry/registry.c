@@ -71,12 +71,10 @@ void registry_free(struct registry *r)
     free(r);
 }
 
-bool registry_is_synced(const struct registry *r)
+bool registry_is_synced(struct registry *r)
 {
-    pthread_mutex_t *mutex =
-        (pthread_mutex_t *)(uintptr_t)&r->mutex; /* looking changes nothing that counts */
-    pthread_mutex_lock(mutex);
+    pthread_mutex_lock(&r->mutex);
     bool is_synced = r->is_loaded && r->has_history && r->is_link_up && !r->is_lost;
-    pthread_mutex_unlock(mutex);
+    pthread_mutex_unlock(&r->mutex);
     return is_synced;
 }

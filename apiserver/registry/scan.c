@@ -4,15 +4,12 @@
 
 #include <string.h>
 
+#include "apiserver/base/str.h"
+
 static void skip_blanks(struct scan *s)
 {
     while (s->p < s->end && (*s->p == ' ' || *s->p == '\t' || *s->p == '\n' || *s->p == '\r'))
         s->p++;
-}
-
-static bool is_hex(char c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
 static bool skip_escape(struct scan *s) /* at the character behind the backslash */
@@ -23,7 +20,7 @@ static bool skip_escape(struct scan *s) /* at the character behind the backslash
     if (c != 'u')
         return c != '\0' && strchr("\"\\/bfnrt", c) != NULL;
     for (int i = 0; i < 4; i++, s->p++)
-        if (s->p == s->end || !is_hex(*s->p))
+        if (s->p == s->end || str_hex_digit(*s->p) < 0)
             return false;
     return true;
 }
@@ -111,18 +108,16 @@ static bool skip_key(struct scan *s)
 
 struct levels {
     size_t depth;
-    unsigned char is_object[SCAN_DEPTH_MAX / 8 + 1];
+    unsigned char is_object[SCAN_DEPTH_MAX / 8 + 1]; /* a byte counts from its first level on */
 };
 
 static bool levels_push(struct levels *l, bool is_object)
 {
     if (l->depth == SCAN_DEPTH_MAX)
         return false;
-    unsigned char bit = (unsigned char)(1u << (l->depth % 8));
-    if (is_object)
-        l->is_object[l->depth / 8] |= bit;
-    else
-        l->is_object[l->depth / 8] &= (unsigned char)~bit;
+    unsigned shift = l->depth % 8, below = shift == 0 ? 0 : l->is_object[l->depth / 8];
+    below &= (1u << shift) - 1;
+    l->is_object[l->depth / 8] = (unsigned char)(below | (unsigned)is_object << shift);
     l->depth++;
     return true;
 }

@@ -64,7 +64,7 @@ static void watch_unref(struct watch *w)
     selector_free(w->selector);
     err_fini(&w->error);
     pthread_mutex_destroy(&w->wake_mutex);
-    free(w);
+    free_counted(w);
 }
 
 /* ---- waking ---- */
