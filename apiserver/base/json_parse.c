@@ -166,7 +166,7 @@ static bool take_low_surrogate(struct parser *p, uint32_t *ret)
 
 static bool read_unicode_escape(struct parser *p)
 {
-    uint32_t rune, low;
+    uint32_t rune = 0, low = 0;
     char bytes[4];
     if (!read_hex(p, &rune))
         return false;
