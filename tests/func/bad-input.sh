@@ -109,10 +109,12 @@ post "@$WORK/deep"
 bad "nesting of 10,002" 400 BadRequest "${NO_KIND}invalid character '[' exceeded max depth $(begins "$(head -c 40 "$WORK/deep")")" "${POST[@]}"
 head -c $((4 << 20)) /dev/zero | tr '\0' a >"$WORK/large"
 post "@$WORK/large"
+VIA=(--http1.1) # over HTTP/2 the rest of a body is cut off, as RFC 9113, 8.1 has it, which older curls take for a failure
 bad "4 MiB" 413 RequestEntityTooLarge "Request entity too large: limit is 3145728" "${POST[@]}"
 bad "4 MiB, sent without asking first" 413 RequestEntityTooLarge "Request entity too large: limit is 3145728" "${POST[@]}" -H Expect:
 bad "4 MiB in chunks" 413 RequestEntityTooLarge "Request entity too large: limit is 3145728" "${POST[@]}" -H 'Transfer-Encoding: chunked'
 bad "4 MiB to a delete" 413 RequestEntityTooLarge "Request entity too large: limit is 3145728" DELETE "$SANDBOXES/there" "${JSON[@]}" --data-binary "@$WORK/large"
+VIA=()
 
 YAML=(POST "$SANDBOXES" -H 'Content-Type: application/yaml' --data-binary)
 bad "YAML with a tab" 400 BadRequest "${UNRECOGNIZED}yaml: line 2: found a tab character that violates indentation (61706956657273696f6e3a206167656e74732e782d6b38732e696f2f7631 ...)" \
@@ -483,10 +485,8 @@ Expect: something-else
 
 {}"
 survives "an expectation nobody can meet" '^HTTP/1.1 4'
-exec 3<>"/dev/tcp/127.0.0.1/$PORT"
-printf 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n' >&3
-ANSWER=$(timeout 5 head -c 200 <&3 | tr -d '\000')
-exec 3>&-
+# In a shell of its own, for the server may close before it has read, and that ends who writes.
+ANSWER=$(exec 3<>"/dev/tcp/127.0.0.1/$PORT" && printf 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n' >&3 && timeout 5 head -c 200 <&3 | tr -d '\000')
 survives "a request without TLS" .
 api GET "$SANDBOXES"
 is "in the end there is what was there" there "$(q '[.items[].metadata.name] | join(" ")')"

@@ -40,7 +40,7 @@ skip() { NUMBER=$((NUMBER + 1)) && echo "ok $NUMBER - $1 # skip $2"; }
 is() { if [ "$2" = "$3" ]; then ok "$1"; else not_ok "$1" "expected: $2"$'\n'"got:      $3"; fi; }
 
 # like TEXT EXTENDED-REGULAR-EXPRESSION ACTUAL: some line matches.
-like() { if printf '%s\n' "$3" | grep -qE -- "$2"; then ok "$1"; else not_ok "$1" "nothing matches: $2"$'\n'"$3"; fi; }
+like() { if grep -qE -- "$2" <<<"$3"; then ok "$1"; else not_ok "$1" "nothing matches: $2"$'\n'"$3"; fi; }
 
 # has TEXT WORDS ACTUAL: the words stand in it literally.
 has() { if [[ $3 == *"$2"* ]]; then ok "$1"; else not_ok "$1" "not found: $2"$'\n'"$3"; fi; }
@@ -204,6 +204,7 @@ server_rss_kib() { awk '/^VmRSS/ { print $2 }' "/proc/$SERVER_PID/status"; }
 # ---- requests ----
 
 AS=(--cert "$WORK/admin.crt" --key "$WORK/admin.key")
+VIA=() # curl chooses HTTP/2 when the server has it; or --http1.1
 
 # as NAME: which certificate requests come with from now on; as nobody: none.
 as() { if [ "$1" = nobody ]; then AS=(); else AS=(--cert "$WORK/$1.crt" --key "$WORK/$1.key"); fi; }
@@ -213,7 +214,7 @@ api() {
     local method=$1 path=$2
     shift 2
     : >"$WORK/body"
-    CODE=$(curl -sS --globoff --path-as-is --max-time 60 -A func/1 --cacert "$WORK/serving-ca.crt" "${AS[@]}" -X "$method" -D "$WORK/headers" \
+    CODE=$(curl -sS --globoff --path-as-is --max-time 60 -A func/1 --cacert "$WORK/serving-ca.crt" "${AS[@]}" "${VIA[@]}" -X "$method" -D "$WORK/headers" \
         -o "$WORK/body" -w '%{http_code}' "$@" "$URL$path" 2>"$WORK/curl-error") || [ "$CODE" != 000 ] || BODY=$(<"$WORK/curl-error")
     [ "$CODE" != 000 ] || alive
     [ "$CODE" = 000 ] || BODY=$(tr -d '\000' <"$WORK/body")
@@ -280,6 +281,7 @@ LOAD=$ROOT/build/${BUILD%%-*}/tests/func/load
 finish() {
     local rc=$? pid reports
     trap - EXIT
+    trap '' TERM INT HUP PIPE # what was begun here ends here, whoever reads of it
     for pid in "${PIDS[@]}"; do kill -9 "$pid" 2>/dev/null; done
     if [ -n "$SERVER_PID" ]; then
         server_stop
@@ -296,7 +298,7 @@ finish() {
     exit $rc
 }
 trap finish EXIT
-trap 'exit 143' TERM INT HUP
+trap 'exit 143' TERM INT HUP PIPE
 
 # need PROGRAM...: without them there is nothing to run.
 need() {

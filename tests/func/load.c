@@ -309,11 +309,10 @@ static void check_acknowledged(const char *name, const char *uid, const char *re
 static void *verifier(void *arg)
 {
     struct verification *v = arg;
-    char name[256], outcome[32], uid[64], rev[32];
-    unsigned long long digest;
+    char name[256], outcome[32], uid[64], rev[32], digest_text[17];
     for (;;) {
         pthread_mutex_lock(&output_lock);
-        int n = fscanf(v->ledger, "%255s %31s %63s %31s %llx", name, outcome, uid, rev, &digest);
+        int n = fscanf(v->ledger, "%255s %31s %63s %31s %16s", name, outcome, uid, rev, digest_text);
         struct stored *s = n == 5 ? map_del(v->by_name, name) : NULL;
         bool is_acknowledged = n == 5 && str_equal(outcome, "acknowledged");
         v->acknowledged += is_acknowledged;
@@ -322,7 +321,7 @@ static void *verifier(void *arg)
         if (n != 5)
             return NULL;
         if (is_acknowledged)
-            check_acknowledged(name, uid, rev, digest, s);
+            check_acknowledged(name, uid, rev, strtoull(digest_text, NULL, 16), s);
         else if (s && str_equal(outcome, "refused"))
             wrong("%s was refused and is there", name);
         if (s)
