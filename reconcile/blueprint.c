@@ -58,11 +58,31 @@ static cJSON *copy_members(const cJSON *template)
     return out;
 }
 
+/* Members that Kubernetes' own types always write, so that what is made looks the same whoever made
+ * it; they mean the same as absent ones. */
+static void spell_out(cJSON *spec, cJSON *pod_spec)
+{
+    static const char *const lists[] = {"containers", "initContainers", "ephemeralContainers"};
+    cJSON *item;
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+        cJSON_ArrayForEach(item, json_get(pod_spec, lists[i]))
+        {
+            json_ensure_object(item, "resources");
+        }
+    }
+    cJSON_ArrayForEach(item, json_get(spec, "volumeClaimTemplates"))
+    {
+        json_ensure_object(item, "metadata");
+        json_ensure_object(json_ensure_object(item, "spec"), "resources");
+    }
+}
+
 cJSON *blueprint_spec(const cJSON *template)
 {
     cJSON *spec = copy_members(template);
-    blueprint_secure_pod(template,
-                         json_ensure_object(json_ensure_object(spec, "podTemplate"), "spec"));
+    cJSON *pod_spec = json_ensure_object(json_ensure_object(spec, "podTemplate"), "spec");
+    spell_out(spec, pod_spec);
+    blueprint_secure_pod(template, pod_spec);
     return spec;
 }
 

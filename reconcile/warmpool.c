@@ -10,6 +10,7 @@
 #include "reconcile/keys.h"
 
 #define GRACE_SLACK_MS 2000 /* W13 */
+#define LATE_NODE_PART 4    /* of the grace period, for who found a node late */
 
 /* ---- the pool ---- */
 
@@ -197,7 +198,7 @@ int64_t member_pod_grace_left_ms(const cJSON *pod, int64_t now_unix_ms, int64_t 
     const cJSON *scheduled = condition_find(json_at(pod, "status.conditions"), "PodScheduled");
     if (str_equal(json_str(scheduled, "status"), "True")) {
         int64_t since_ms = time_of(json_str(scheduled, "lastTransitionTime"));
-        return since_ms ? since_ms + grace_ms - now_unix_ms : 0;
+        return since_ms ? since_ms + grace_ms / LATE_NODE_PART - now_unix_ms : 0;
     }
     const char *reason = json_str(scheduled, "reason");
     bool waits = str_equal(json_str(scheduled, "status"), "False") &&

@@ -58,8 +58,8 @@ void member_adopt(cJSON *sandbox, const cJSON *pool);
 
 /* ms that it may still stay not Ready; <= 0 over, INT64_MAX ready or of unknown age. */
 int64_t member_grace_left_ms(const struct member *m, int64_t now_unix_ms, int64_t grace_ms);
-/* The same by its Pod, for one whose own grace is over (pod NULL = there is none): INT64_MAX = it waits for a node and is held, > 0
- * it found one lately, <= 0 stuck. */
+/* The same by its Pod, for one whose own grace is over (pod NULL = there is none): INT64_MAX = it waits for a node and is held;
+ * <= 0 stuck. One that was held and found a node at last has a quarter of the grace period from then on. */
 int64_t member_pod_grace_left_ms(const cJSON *pod, int64_t now_unix_ms, int64_t grace_ms);
 
 /* ---- size ---- */

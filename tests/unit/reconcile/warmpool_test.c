@@ -74,10 +74,11 @@ START_TEST(test_prototype) /* W-t017, W-t018 */
         "\"agents.x-k8s.io/sandbox-pod-template-hash\":\"%s\","
         "\"agents.x-k8s.io/sandbox-template-hash\":\"%s\"},"
         "\"annotations\":{\"cluster-autoscaler.kubernetes.io/safe-to-evict\":\"true\"}},"
-        "\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"i\"}],"
+        "\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"i\",\"resources\":{}}],"
         "\"automountServiceAccountToken\":false,\"dnsPolicy\":\"None\","
         "\"dnsConfig\":{\"nameservers\":[\"8.8.8.8\",\"1.1.1.1\"]}}},"
-        "\"volumeClaimTemplates\":[{\"metadata\":{\"name\":\"d\"},\"spec\":{}}],\"service\":true}}",
+        "\"volumeClaimTemplates\":[{\"metadata\":{\"name\":\"d\"},\"spec\":{\"resources\":{}}}],"
+        "\"service\":true}}",
         b.pod_template_hash, b.hash, b.pod_template_hash, b.hash);
     SCOPED(json_free_p) cJSON *want = parse(text);
     SCOPED_FREE char *got = json_to_str(sandbox);
@@ -220,7 +221,7 @@ END_TEST
 
 #define SCHEDULED(status, more)                                                                    \
     "{\"status\":{\"conditions\":[{\"type\":\"PodScheduled\",\"status\":\"" status "\"" more "}]}" \
-                                                                                             "}"
+    "}"
 static const struct {
     const char *id, *pod; /* NULL = none */
     int64_t left_ms;
@@ -230,9 +231,9 @@ static const struct {
     {"gated", SCHEDULED("False", ",\"reason\":\"SchedulingGated\""), INT64_MAX},
     {"other reason", SCHEDULED("False", ",\"reason\":\"SchedulerError\""), 0},
     {"W-t072 scheduled long ago",
-     SCHEDULED("True", ",\"lastTransitionTime\":\"2025-12-31T23:00:00Z\""), -3300000},
+     SCHEDULED("True", ",\"lastTransitionTime\":\"2025-12-31T23:00:00Z\""), -3525000},
     {"scheduled lately", SCHEDULED("True", ",\"lastTransitionTime\":\"2025-12-31T23:59:00Z\""),
-     240000},
+     15000},
     {"scheduled at no time", SCHEDULED("True", ""), 0},
     {"no condition", "{}", 0},
     {"terminating",
