@@ -23,6 +23,7 @@
 #include "apiserver/kube/namespaces.h"
 #include "apiserver/registry/registry.h"
 #include "openapi/kinds.h"
+#include "reconcile/gauges.h"
 #include "reconcile/claim_bind.h"
 #include "reconcile/reconcile.h"
 #include "storage/compactor.h"
@@ -49,6 +50,7 @@ struct flags {
     int64_t warm_pool_batch, warm_pool_delay_ms, warm_pool_grace_ms, warm_pool_recheck_ms;
     double warm_pool_rate;
     bool warm_pool_eviction;
+    bool disable_http2;
     bool disable_sandbox_events, disable_claim_events, disable_claim_stamps;
     const char *label_domains_file;
     int64_t workers, max_connections, max_reads, max_writes, max_body, history_events;
@@ -135,6 +137,8 @@ static const struct flag flag_table[] = {
      "start, need not exist"},
     {"http-workers", FLAG_INT, AT(workers), "32", 1, 1024, "threads that run requests"},
     {"max-connections", FLAG_INT, AT(max_connections), "4096", 1, 1000000, "connections at once"},
+    {"disable-http2-serving", FLAG_BOOL, AT(disable_http2), "false", 0, 0,
+     "serve over HTTP/1.1 only"},
     {"max-requests-inflight", FLAG_INT, AT(max_reads), "400", 1, 100000,
      "reads at once, watches left out"},
     {"max-mutating-requests-inflight", FLAG_INT, AT(max_writes), "200", 1, 100000,
@@ -320,6 +324,7 @@ struct app {
     struct pipeline *pipeline;
     struct server *server;
     struct reconcile *reconcile;
+    struct gauges *gauges;
     struct store_leader *_Atomic leader;
     struct health_check checks[4];
     _Atomic int64_t store_answered_ms; /* when it was last found well */
@@ -456,6 +461,7 @@ static void start_registry(struct app *a)
         .bind = &a->binder.ops,
     });
     registry_start(a->registry);
+    a->gauges = gauges_start(a->registry);
 }
 
 static int start_auth(struct app *a, struct err *err)
@@ -503,6 +509,7 @@ static int start_server(struct app *a, struct err *err)
         .workers = (int)f->workers,
         .max_body = (size_t)f->max_body,
         .max_connections = (size_t)f->max_connections,
+        .disable_http2 = f->disable_http2,
         .handler = pipeline_handle,
         .ctx = a->pipeline,
     };
@@ -573,6 +580,7 @@ static void app_stop(struct app *a)
     }
     pipeline_free(a->pipeline);
     auth_free(a->auth);
+    gauges_stop(a->gauges);
     if (a->registry) {
         registry_stop(a->registry);
         registry_free(a->registry);

@@ -55,6 +55,16 @@ bool meta_key_is_reserved(const char *key)
            str_equal(key, ANNOTATION_TRACE_CONTEXT);
 }
 
+const char *created_by_known(const char *value)
+{
+    static const char *const known[] = {"go-client", "python-client", "controller"};
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        if (str_equal(value, known[i]))
+            return known[i];
+    }
+    return "unknown";
+}
+
 const cJSON *owner_reference_that_controls(const cJSON *references)
 {
     const cJSON *ref;

@@ -19,6 +19,9 @@ const char *meta_annotation(const cJSON *o, const char *key); /* NULL when absen
 bool meta_is_terminating(const cJSON *o);
 bool meta_key_is_reserved(const char *key); /* S10 */
 
+/* One of the few makers that are told apart, else "unknown": the label's value is anybody's. value may be NULL. O7 */
+const char *created_by_known(const char *value);
+
 /* ---- ownership (G5) ---- */
 
 enum ownership { OWNED, UNOWNED, FOREIGN };

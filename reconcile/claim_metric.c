@@ -70,18 +70,6 @@ static const char *launch_type_of(const cJSON *sandbox)
                                                                           : LAUNCH_COLD;
 }
 
-/* Only known makers: the value is the client's, and each would be a series of its own. */
-static const char *created_by(const cJSON *claim)
-{
-    static const char *const known[] = {"go-client", "python-client", "controller"};
-    const char *by = meta_label(claim, LABEL_CREATED_BY);
-    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
-        if (str_equal(by, known[i]))
-            return known[i];
-    }
-    return "unknown";
-}
-
 void claim_metric_created(const cJSON *claim, const cJSON *sandbox, bool is_warm)
 {
     bool is_ready = is_warm && claim_is_ready(json_get(sandbox, "status"));
@@ -89,7 +77,8 @@ void claim_metric_created(const cJSON *claim, const cJSON *sandbox, bool is_warm
     metric_add(&created_total, 1,
                (const char *const[]){meta_namespace(claim), template_of(sandbox),
                                      is_warm ? LAUNCH_WARM : LAUNCH_COLD, *pool ? pool : "none",
-                                     is_ready ? "ready" : "not_ready", created_by(claim)});
+                                     is_ready ? "ready" : "not_ready",
+                                     created_by_known(meta_label(claim, LABEL_CREATED_BY))});
 }
 
 /* ms from the time in an annotation until now; false when it is missing, no time, or (unless

@@ -190,6 +190,61 @@ double metric_value(struct metric *m, const char *const *values)
     return v;
 }
 
+static void free_series(struct series *one)
+{
+    free(one->key);
+    free(one->bucket);
+    free(one);
+}
+
+void metric_clear(struct metric *m)
+{
+    struct metric_state *s = state_of(m);
+    pthread_mutex_lock(&s->lock);
+    for (size_t i = 0; i < s->n_series; i++)
+        free_series(s->series[i]);
+    s->n_series = 0;
+    map_free(s->by_key);
+    s->by_key = map_new();
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- values computed when asked for ---- */
+
+struct collector {
+    void (*fn)(void *ctx); /* NULL = a free place */
+    void *ctx;
+};
+static pthread_mutex_t collect_lock = PTHREAD_MUTEX_INITIALIZER; /* held while one prints */
+static struct collector collectors[METRIC_COLLECTORS_MAX];       /* under collect_lock */
+
+static struct collector *find_collector(void (*fn)(void *ctx), void *ctx)
+{
+    for (size_t i = 0; i < METRIC_COLLECTORS_MAX; i++) {
+        if (collectors[i].fn == fn && (!fn || collectors[i].ctx == ctx))
+            return &collectors[i];
+    }
+    return NULL;
+}
+
+void metric_collect_on(void (*fn)(void *ctx), void *ctx)
+{
+    pthread_mutex_lock(&collect_lock);
+    struct collector *place = find_collector(NULL, NULL);
+    assert(place != NULL);
+    *place = (struct collector){fn, ctx};
+    pthread_mutex_unlock(&collect_lock);
+}
+
+void metric_collect_off(void (*fn)(void *ctx), void *ctx)
+{
+    pthread_mutex_lock(&collect_lock);
+    struct collector *place = find_collector(fn, ctx);
+    if (place != NULL)
+        *place = (struct collector){0};
+    pthread_mutex_unlock(&collect_lock);
+}
+
 /* ---- printing: the text format, version 0.0.4 ---- */
 
 /* The shortest text that reads back as v. */
@@ -297,10 +352,16 @@ static int compare_metrics(const void *a, const void *b)
 
 void metric_print_all(struct buf *out)
 {
+    pthread_mutex_lock(&collect_lock);
+    for (size_t i = 0; i < METRIC_COLLECTORS_MAX; i++) {
+        if (collectors[i].fn != NULL)
+            collectors[i].fn(collectors[i].ctx);
+    }
     pthread_mutex_lock(&registry_lock);
     if (n_registered > 0)
         qsort(registry, n_registered, sizeof(struct metric_state *), compare_metrics);
     for (size_t i = 0; i < n_registered; i++)
         print_metric(out, registry[i]);
     pthread_mutex_unlock(&registry_lock);
+    pthread_mutex_unlock(&collect_lock);
 }

@@ -26,4 +26,10 @@ void metric_add(struct metric *m, double by, const char *const *values);
 void metric_set(struct metric *m, double to, const char *const *values);     /* gauges */
 void metric_observe(struct metric *m, double v, const char *const *values);  /* histograms */
 double metric_value(struct metric *m, const char *const *values); /* of that series (histograms: the count); 0 when none */
+void metric_clear(struct metric *m); /* drops every series */
+/* Values that are computed when they are asked for: fn runs at the begin of each metric_print_all, one at a time, and may block. off
+ * waits for one that runs. At most METRIC_COLLECTORS_MAX. */
+#define METRIC_COLLECTORS_MAX 8
+void metric_collect_on(void (*fn)(void *ctx), void *ctx);
+void metric_collect_off(void (*fn)(void *ctx), void *ctx);
 void metric_print_all(struct buf *out);

@@ -134,8 +134,37 @@ START_TEST(test_threads)
 }
 END_TEST
 
+static struct metric collected = {
+    .name = "collected", .help = "Set when asked for.", .type = METRIC_GAUGE, .labels = {"n"}};
+
+static void collect(void *ctx)
+{
+    int *n = ctx;
+    const char *const names[] = {"a", "b"};
+    metric_clear(&collected);
+    metric_set(&collected, ++*n, (const char *[]){names[*n % 2]});
+}
+
+START_TEST(test_collectors)
+{
+    int n = 0;
+    metric_collect_on(collect, &n);
+    for (int i = 0; i < 2; i++) {
+        SCOPED(buf_fini) struct buf out = {0};
+        metric_print_all(&out);
+        ck_assert_ptr_nonnull(
+            strstr(buf_cstr(&out), i ? "collected{n=\"a\"} 2\n" : "collected{n=\"b\"} 1\n"));
+        ck_assert_ptr_null(strstr(buf_cstr(&out), i ? "n=\"b\"" : "n=\"a\""));
+    }
+    metric_collect_off(collect, &n);
+    SCOPED(buf_fini) struct buf out = {0};
+    metric_print_all(&out);
+    ck_assert_int_eq(n, 2);
+}
+END_TEST
+
 SUITE(metric)
 {
     TESTS("metric", test_page, test_numbers, test_series_have_a_ceiling, test_long_value_is_cut,
-          test_threads);
+          test_threads, test_collectors);
 }
