@@ -142,7 +142,8 @@ static void collect(void *ctx)
     int *n = ctx;
     const char *const names[] = {"a", "b"};
     metric_clear(&collected);
-    metric_set(&collected, ++*n, (const char *[]){names[*n % 2]});
+    ++*n;
+    metric_set(&collected, *n, (const char *[]){names[*n % 2]});
 }
 
 START_TEST(test_collectors)
