@@ -180,8 +180,8 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
     return 0;
 }
 
-/* The body is in the budget now, so the client may send as much again; not of a body that is not
- * wanted. */
+/* The body is in the budget now, or thrown away, so the client may send as much again; not of a
+ * body that was not wanted for too long. */
 static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *p, size_t n,
                    void *ctx)
 {
@@ -194,10 +194,9 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
     return 0;
 }
 
-/* An answer that was complete before the request: the rest of that is not wanted (RFC 9113, 8.1).
- */
 static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *ctx)
 {
+    (void)session;
     struct h2 *h = ctx;
     if (frame->hd.type == NGHTTP2_DATA) {
         int64_t paid = FRAMES_PER_DATA_SENT * UNIT;
@@ -208,8 +207,10 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
     struct h2_exchange *x = exchange_of(h, frame->hd.stream_id);
     if (x)
         x->is_head_sent = !x->call; /* else it is 100 Continue */
-    if (x && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) && !x->is_body_over)
-        nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, x->id, NGHTTP2_NO_ERROR);
+    if (x && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM)) {
+        x->is_answer_sent = true;
+        h2_exchange_stop_body(x);
+    }
     return 0;
 }
 

@@ -19,6 +19,9 @@
                                */
 #define FIELD_BYTES 32        /* counted for a header field besides its text. RFC 9113, 6.5.2 */
 #define BODY_TIMEOUT_MS 60000 /* from the end of a request's head to the end of its body */
+/* So many times max_body is read of a body that is not wanted: there are clients (curl before 8)
+ * that take being stopped for a failure, and miss the answer. */
+#define DRAIN_FACTOR 8
 #define STREAM_CHUNK ((size_t)16 << 10) /* bytes pulled before a frame is filled */
 #define STREAM_BUFFER_MAX ((size_t)64 << 20)
 
@@ -198,6 +201,7 @@ struct h2_exchange *h2_exchange_new(struct h2 *h, int32_t id)
     x->mail.open = open_wake;
     x->h = h;
     x->id = id;
+    x->to_read = (uint64_t)h->config->max_body * DRAIN_FACTOR;
     x->call = call_new(x);
     x->next = h->exchanges;
     if (h->exchanges)
@@ -299,7 +303,7 @@ static void send_continue(struct h2_exchange *x)
     nghttp2_submit_headers(x->h->session, NGHTTP2_FLAG_NONE, x->id, NULL, &status, 1, NULL);
 }
 
-/* The answer to a body that is too large need not wait for it. */
+/* The answer to a body that is too large does not wait for it. */
 static void start_too_large(struct h2_exchange *x)
 {
     x->call->req.body_too_large = true;
@@ -328,28 +332,38 @@ void h2_exchange_head_done(struct h2_exchange *x)
     }
     const char *length = pairs_get(&req->headers, "content-length"),
                *expect = pairs_get(&req->headers, "expect");
+    bool is_waiting = expect && strcasecmp(expect, "100-continue") == 0;
     uint64_t n = 0;
-    if (length && str_to_u64(length, &n) == 0 && n > call->config->max_body)
+    if (length && str_to_u64(length, &n) == 0 && n > call->config->max_body) {
+        if (is_waiting || n > x->to_read)
+            x->to_read = 0;
         start_too_large(x);
-    else if (expect && strcasecmp(expect, "100-continue") == 0)
+    } else if (is_waiting) {
         send_continue(x);
+    }
 }
 
 bool h2_exchange_put_body(struct h2_exchange *x, const uint8_t *p, size_t n)
 {
     struct h2_call *call = x->call;
+    x->to_read -= n < x->to_read ? n : x->to_read;
     if (!call || call->is_started)
-        return false; /* answered early */
-    if (n > call->config->max_body - call->req.body.len) {
+        h2_exchange_stop_body(x); /* answered early */
+    else if (n > call->config->max_body - call->req.body.len)
         start_too_large(x);
-        return false;
-    }
-    if (!take(call, n)) {
+    else if (!take(call, n))
         start_work(x);
-        return false;
-    }
-    buf_append(&call->req.body, p, n);
-    return true;
+    else
+        buf_append(&call->req.body, p, n);
+    return x->to_read > 0;
+}
+
+/* After the whole of an answer, NO_ERROR tells that it is good although the request was not
+ * complete (RFC 9113, 8.1). */
+void h2_exchange_stop_body(struct h2_exchange *x)
+{
+    if (x->is_answer_sent && !x->is_body_over && x->to_read == 0)
+        h2_exchange_reset(x, NGHTTP2_NO_ERROR);
 }
 
 void h2_exchange_body_done(struct h2_exchange *x)

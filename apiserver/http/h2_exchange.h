@@ -47,11 +47,13 @@ struct h2_exchange {
     struct buf out;        /* to be sent */
     size_t out_off;
     int64_t since_ms; /* of the body's begin, later of the last byte sent */
+    uint64_t to_read; /* bytes of the client's body, wanted or not, before it is told to stop */
     int32_t id;
     bool is_body_over; /* the client's */
     bool is_head_sent; /* the answer has begun */
-    bool is_over;      /* nothing follows out */
-    bool is_deferred;  /* nothing to send: libnghttp2 waits to be told */
+    bool is_answer_sent;
+    bool is_over;     /* nothing follows out */
+    bool is_deferred; /* nothing to send: libnghttp2 waits to be told */
     bool is_reset;
 };
 
@@ -59,8 +61,9 @@ struct h2_exchange *h2_exchange_new(struct h2 *h, int32_t id);
 void h2_exchange_free(struct h2_exchange *x);
 void h2_exchange_put_header(struct h2_exchange *x, struct str name, struct str value);
 void h2_exchange_head_done(struct h2_exchange *x);
+/* Whether the client may send more. */
 bool h2_exchange_put_body(struct h2_exchange *x, const uint8_t *p, size_t n);
-/* ^ false: not taken, for the answer is there or on its way. */
+void h2_exchange_stop_body(struct h2_exchange *x); /* if it is not wanted and enough was read */
 void h2_exchange_body_done(struct h2_exchange *x);
 void h2_exchange_end(struct h2_exchange *x); /* its stream, after what was pulled already */
 void h2_exchange_reset(struct h2_exchange *x, uint32_t code);
