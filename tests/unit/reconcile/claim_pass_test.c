@@ -1,0 +1,689 @@
+/* Whole passes over claims: a registry over the store in memory that binds in POSTs, a cluster in
+ * memory. Writes are counted, every call of the store fails once, and a claim's life is followed
+ * from POST to end. Names like C-t063 are those of the contract's checklist. */
+#include "reconcile/claim_pass.h"
+
+#include "apiserver/base/metric.h"
+#include "reconcile/child.h"
+#include "reconcile/condition.h"
+#include "reconcile/keys.h"
+#include "reconcile/sandbox_pass.h"
+#include "tests/lib/fake_cluster.h"
+#include "tests/lib/pool_world.h"
+
+static struct pool_world pw;
+static struct fake_cluster cluster;
+static struct claim_reconciler *claims;
+static struct sandbox_reconciler *sandboxes;
+static bool leads;
+
+static struct registry *reg(void)
+{
+    return pw.w.registry;
+}
+
+static bool fence(void *ctx, struct store_compare *ret)
+{
+    (void)ctx;
+    *ret = (struct store_compare){"/leader", STORE_CREATE, 0};
+    return leads;
+}
+
+static struct pass_env env(void)
+{
+    return (struct pass_env){.registry = reg(),
+                             .cluster = &cluster.base,
+                             .clock = &pw.w.clock.clock,
+                             .randomness = &pw.w.randomness,
+                             .fence = fence};
+}
+
+static void start_reconcilers(void)
+{
+    claims = claim_reconciler_new(&(struct claim_reconciler_config){
+        .env = env(), .settings = {.label_domains = pool_world_domains}});
+    sandboxes = sandbox_reconciler_new(
+        &(struct sandbox_reconciler_config){.env = env(), .cluster_domain = "cluster.local"});
+}
+
+static void stop_reconcilers(void)
+{
+    claim_reconciler_free(claims);
+    sandbox_reconciler_free(sandboxes);
+}
+
+static void setup(void)
+{
+    leads = true;
+    pool_world_start(&pw);
+    fake_cluster_init(&cluster);
+    start_reconcilers();
+}
+
+static void teardown(void)
+{
+    stop_reconcilers();
+    fake_cluster_fini(&cluster);
+    pool_world_stop(&pw);
+}
+
+/* ---- steps ---- */
+
+static cJSON *read_claim(const char *name)
+{
+    return pool_world_read(reg(), &kind_sandbox_claim, name);
+}
+
+static void post(const char *name, const char *metadata, const char *spec)
+{
+    SCOPED(err_fini) struct err err = {0};
+    SCOPED(json_free_p) cJSON *claim = NULL;
+    int rc = pool_world_post(reg(), pool_world_claim(name, metadata, spec), false, &claim, &err);
+    ck_assert_msg(rc == 0, "%s", err_text(&err));
+}
+
+static int64_t pass(const char *name)
+{
+    SCOPED_FREE char *key = xasprintf("ns/%s", name);
+    struct loop_result r = {0};
+    int rc = claim_pass(claims, key, &r);
+    return rc < 0 ? rc : r.again_after_ms;
+}
+
+static void pass_sandbox(const char *name)
+{
+    SCOPED_FREE char *key = xasprintf("ns/%s", name);
+    struct loop_result r = {0};
+    ck_assert_int_eq(sandbox_pass(sandboxes, key, &r), 0);
+}
+
+static void expect(const char *name, const char *status, const char *reason, const char *sandbox)
+{
+    SCOPED(json_free_p) cJSON *claim = read_claim(name);
+    const cJSON *ready = condition_find(json_at(claim, "status.conditions"), "Ready");
+    ck_assert_str_eq(json_str_or(ready, "status", "-"), status);
+    ck_assert_str_eq(json_str_or(ready, "reason", "-"), reason);
+    ck_assert_str_eq(json_str_or(claim, "status.sandbox.name", "-"), sandbox);
+    if (ready)
+        ck_assert_int_eq(json_i64_or(ready, "observedGeneration", 0),
+                         json_i64_or(claim, "metadata.generation", -1));
+}
+
+static void expect_message(const char *name, const char *message)
+{
+    SCOPED(json_free_p) cJSON *claim = read_claim(name);
+    ck_assert_str_eq(
+        json_str_or(condition_find(json_at(claim, "status.conditions"), "Ready"), "message", "-"),
+        message);
+}
+
+static void make_ready(const char *sandbox)
+{
+    pool_world_edit(reg(), &kind_sandbox, sandbox, "status",
+                    "{\"podIPs\":[\"10.0.0.9\"],\"conditions\":[{\"type\":\"Ready\",\"status\":"
+                    "\"True\",\"reason\":\"DependenciesReady\",\"message\":\"Pod is Ready\","
+                    "\"lastTransitionTime\":\"2026-01-02T03:04:06Z\"}]}");
+}
+
+static void make_finished(const char *sandbox, const char *at)
+{
+    SCOPED_FREE char *json = xasprintf(
+        "[{\"type\":\"Finished\",\"status\":\"True\",\"reason\":\"PodSucceeded\",\"message\":\"m\","
+        "\"lastTransitionTime\":\"%s\"},{\"type\":\"Ready\",\"status\":\"False\",\"reason\":"
+        "\"PodSucceeded\",\"message\":\"m\",\"lastTransitionTime\":\"%s\"}]",
+        at, at);
+    pool_world_edit(reg(), &kind_sandbox, sandbox, "status|conditions", json);
+}
+
+static bool exists(const struct kind *kind, const char *name)
+{
+    SCOPED(json_free_p) cJSON *tree = pool_world_read(reg(), kind, name);
+    return tree != NULL;
+}
+
+/* The series of the counter of claims that got a Sandbox. */
+static double counted(const char *launch_type, const char *condition)
+{
+    SCOPED(buf_fini) struct buf text = {0}, line = {0};
+    buf_printf(&line,
+               "agent_sandbox_claim_creation_total{namespace=\"ns\",sandbox_template=\"t\","
+               "launch_type=\"%s\",warmpool_name=\"p\",pod_condition=\"%s\",created_by="
+               "\"unknown\"} ",
+               launch_type, condition);
+    metric_print_all(&text);
+    const char *at = strstr(buf_cstr(&text), buf_cstr(&line));
+    return at ? strtod(at + line.len, NULL) : 0;
+}
+
+/* ---- warm: bound in the POST ---- */
+
+/* From POST to the pod with its claim's labels: two writes of ours, one of the cluster. C-t178,
+ * C-t185, G-t015, O-t002, O-t005. */
+START_TEST(test_writes_of_a_warm_claim)
+{
+    pool_world_member(reg(), "p-1", "n", MEMBER_PENDING);
+    pass_sandbox("p-1"); /* makes the Pod */
+    cJSON *pod = fake_cluster_find(&cluster, CHILD_POD, "ns", "p-1");
+    json_set(json_get(pod, "status"), "phase", json_string("Running"));
+    json_set(json_get(pod, "status"), "podIPs", world_tree("[{\"ip\":\"10.0.0.9\"}]"));
+    json_set(json_get(pod, "status"), "conditions",
+             world_tree("[{\"type\":\"Ready\",\"status\":\"True\"}]"));
+    pass_sandbox("p-1");
+    int64_t before = registry_revision(reg());
+    int cluster_writes = cluster.creates + cluster.patches + cluster.updates + cluster.deletes;
+    post("c", "", "");
+    pass("c");
+    pass_sandbox("p-1");
+    pass("c");
+    ck_assert_int_le(registry_revision(reg()) - before, 2);
+    ck_assert_int_le(
+        cluster.creates + cluster.patches + cluster.updates + cluster.deletes - cluster_writes, 1);
+    ck_assert_ptr_null(
+        meta_label(fake_cluster_find(&cluster, CHILD_POD, "ns", "p-1"), LABEL_WARM_POOL));
+    expect("c", "True", "DependenciesReady", "p-1");
+    SCOPED(json_free_p) cJSON *claim = read_claim("c");
+    ck_assert_int_eq(json_i64_or(claim, "metadata.generation", 0), 1);
+    ck_assert_ptr_nonnull(meta_annotation(claim, ANNOTATION_FIRST_READY_AT));
+    ck_assert_ptr_nonnull(meta_annotation(claim, ANNOTATION_FIRST_OBSERVED_AT));
+    ck_assert_double_eq(counted("warm", "ready"), 1);
+    int64_t settled = registry_revision(reg());
+    pass("c"); /* C-t128: nothing more to do, ever */
+    ck_assert_int_eq(registry_revision(reg()), settled);
+    ck_assert_double_eq(counted("warm", "ready"), 1);
+}
+END_TEST
+
+/* Once, by the leader that was there; not by one that comes later. */
+START_TEST(test_bound_claim_is_told_about_once)
+{
+    pool_world_member(reg(), "p-1", "n", MEMBER_READY);
+    post("c", "", "");
+    pass("c");
+    ck_assert_str_eq(cluster.last_event, "SandboxAdopted");
+    ck_assert_int_eq(cluster.events, 1);
+    pass("c");
+    ck_assert_int_eq(cluster.events, 1);
+    clock_fake_advance(&pw.w.clock, 5000);
+    stop_reconcilers();
+    start_reconcilers();
+    pass("c");
+    ck_assert_int_eq(cluster.events, 1);
+}
+END_TEST
+
+/* C-t091, C-t182: a member that is not ready; later it is. */
+START_TEST(test_unready_member)
+{
+    pool_world_member(reg(), "p-1", "n", MEMBER_ADDRESS);
+    post("c", "", "");
+    expect("c", "False", "DependenciesNotReady", "p-1");
+    pass("c");
+    SCOPED(json_free_p) cJSON *before = read_claim("c");
+    ck_assert_ptr_null(meta_annotation(before, ANNOTATION_FIRST_READY_AT));
+    make_ready("p-1");
+    pass("c");
+    expect("c", "True", "DependenciesReady", "p-1");
+    SCOPED(json_free_p) cJSON *claim = read_claim("c");
+    ck_assert_ptr_nonnull(meta_annotation(claim, ANNOTATION_FIRST_READY_AT));
+}
+END_TEST
+
+/* ---- warm: bound by the reconciler ---- */
+
+START_TEST(test_reconciler_adopts)
+{
+    post("c", "", "");
+    expect("c", "-", "-", "-");
+    pool_world_member(reg(), "p-1", "n", MEMBER_READY);
+    pass("c");
+    expect("c", "True", "DependenciesReady", "p-1");
+    ck_assert_str_eq(cluster.last_event, "SandboxAdopted");
+    SCOPED(json_free_p) cJSON *claim = read_claim("c");
+    ck_assert_str_eq(pool_world_bound(reg(), claim), "p-1");
+    pass("c");
+    ck_assert_int_eq(cluster.events, 1);
+}
+END_TEST
+
+/* C-t110, C-t112, C-t113 */
+START_TEST(test_grace)
+{
+    pool_world_member(reg(), "p-1", "", MEMBER_PENDING);
+    post("c", "", "");
+    int64_t again = pass("c");
+    ck_assert(again > 0 && again <= 500);
+    expect("c", "-", "-", "-");
+    pool_world_edit(reg(), &kind_sandbox, "p-1", "status|podIPs", "[\"10.0.0.1\"]");
+    pass("c");
+    expect("c", "False", "DependenciesNotReady", "p-1");
+    pool_world_member(reg(), "p-2", "", MEMBER_PENDING);
+    post("d", "", "");
+    clock_fake_advance(&pw.w.clock, 2000);
+    pass("d");
+    expect("d", "False", "SandboxNotReady", "d");
+}
+END_TEST
+
+/* C-t118, C-t126, C-t181: an assignment by hand is finished, without event and counter; IL-037. */
+START_TEST(test_finish_adoption)
+{
+    pool_world_member(reg(), "p-1", "", MEMBER_PENDING);
+    pool_world_member(reg(), "p-2", "n", MEMBER_READY);
+    post("c", ",\"annotations\":{\"agents.x-k8s.io/sandbox-name\":\"p-1\"}", "");
+    expect("c", "-", "-", "-"); /* not bound over its assignment */
+    pass("c");
+    expect("c", "False", "DependenciesNotReady", "p-1");
+    ck_assert_int_eq(cluster.events, 0);
+    post("l", ",\"labels\":{\"agents.x-k8s.io/sandbox-name\":\"p-2\"}", ""); /* C-t135 */
+    pass("l");
+    expect("l", "True", "DependenciesReady", "p-2");
+    SCOPED(json_free_p) cJSON *claim = read_claim("l");
+    ck_assert_ptr_null(meta_label(claim, ANNOTATION_SANDBOX_NAME));
+    ck_assert_str_eq(meta_annotation(claim, ANNOTATION_SANDBOX_NAME), "p-2");
+    ck_assert_uint_eq(pool_world_owned(reg(), NULL), 2);
+}
+END_TEST
+
+/* C-t132, C-t133, C-t139: an assignment that leads nowhere is dropped and the claim goes on. */
+START_TEST(test_stale_assignment)
+{
+    pool_world_member(reg(), "p-1", "n", MEMBER_READY);
+    post("a", "", "");
+    post("b", ",\"annotations\":{\"agents.x-k8s.io/sandbox-name\":\"p-1\"}", "");
+    post("c", ",\"labels\":{\"agents.x-k8s.io/sandbox-name\":\"nowhere\"}", "");
+    pass("b");
+    pass("c");
+    expect("b", "False", "SandboxNotReady", "b");
+    expect("c", "False", "SandboxNotReady", "c");
+    SCOPED(json_free_p) cJSON *b = read_claim("b"), *c = read_claim("c");
+    ck_assert_ptr_null(meta_annotation(b, ANNOTATION_SANDBOX_NAME));
+    ck_assert_ptr_null(meta_label(c, ANNOTATION_SANDBOX_NAME));
+}
+END_TEST
+
+/* A bound Sandbox that somebody deletes is replaced, from the pool or by a new one. */
+START_TEST(test_sandbox_lost)
+{
+    pool_world_member(reg(), "p-1", "n", MEMBER_READY);
+    post("c", "", "");
+    world_delete(&pw.w, "ns", "p-1");
+    pool_world_member(reg(), "p-2", "n", MEMBER_READY);
+    pass("c");
+    expect("c", "True", "DependenciesReady", "p-2");
+    world_delete(&pw.w, "ns", "p-2");
+    pass("c");
+    expect("c", "False", "SandboxNotReady", "c");
+}
+END_TEST
+
+/* ---- cold ---- */
+
+/* C-t001, C-t015, C-t086, O-t020 */
+START_TEST(test_cold)
+{
+    post("c", ",\"labels\":{\"agents.x-k8s.io/created-by\":\"x\"}", "");
+    pass("c");
+    expect("c", "False", "SandboxNotReady", "c");
+    ck_assert_str_eq(cluster.last_event, "SandboxProvisioned");
+    ck_assert_double_eq(counted("cold", "not_ready"), 1);
+    make_ready("c");
+    pass("c");
+    expect("c", "True", "DependenciesReady", "c");
+    SCOPED(json_free_p) cJSON *claim = read_claim("c");
+    SCOPED(json_free_p) cJSON *sandbox = pool_world_read(reg(), &kind_sandbox, "c");
+    ck_assert_ptr_null(meta_annotation(claim, ANNOTATION_SANDBOX_NAME));
+    ck_assert_str_eq(meta_label(sandbox, LABEL_LAUNCH_TYPE), "cold");
+    ck_assert_int_eq(cluster.events, 1);
+}
+END_TEST
+
+/* C-t032: claims of their own are never bound, not in the POST and not later. */
+START_TEST(test_cold_only)
+{
+    pool_world_member(reg(), "p-1", "n", MEMBER_READY);
+    pool_world_edit(reg(), &kind_sandbox_template, "t", "spec|envVarsInjectionPolicy",
+                    "\"Allowed\"");
+    post("c", "", ",\"env\":[{\"name\":\"N\",\"value\":\"1\"}]");
+    pass("c");
+    expect("c", "False", "SandboxNotReady", "c");
+    ck_assert_uint_eq(pool_world_owned(reg(), NULL), 1);
+}
+END_TEST
+
+/* C-t003, C-t004, C-t017, C-t018: the pool is missing, then the template, then neither. */
+START_TEST(test_missing)
+{
+    SCOPED(object_unref_p) struct object *o = NULL;
+    bool gone;
+    struct delete_options opts = {.orphan_dependents = -1, .deadline_ms = world_deadline()};
+    ck_assert_int_eq(
+        registry_delete(reg(), &kind_sandbox_template, "ns", "t", &opts, &o, &gone, NULL), 0);
+    SCOPED(err_fini) struct err err = {0};
+    SCOPED(json_free_p) cJSON *claim = NULL;
+    cJSON *other = pool_world_claim("o", "", "");
+    json_set_str(json_at(other, "spec.warmPoolRef"), "name", "q");
+    ck_assert_int_eq(pool_world_post(reg(), other, false, &claim, &err), 0);
+    ck_assert_int_eq(pass("o"), 60000);
+    expect("o", "False", "WarmPoolNotFound", "-");
+    expect_message("o", "SandboxWarmPool \"q\" not found");
+    post("c", "", "");
+    ck_assert_int_eq(pass("c"), 60000);
+    expect("c", "False", "TemplateNotFound", "-");
+    expect_message("c", "SandboxTemplate \"t\" not found");
+    int64_t settled = registry_revision(reg());
+    pass("c");
+    ck_assert_int_eq(registry_revision(reg()), settled); /* IL-015: no hot loop of writes */
+}
+END_TEST
+
+/* C-t005: the name belongs to somebody else; not bound over it either. */
+START_TEST(test_name_taken)
+{
+    object_unref(world_create(&pw.w, "ns", "c", ""));
+    pool_world_member(reg(), "p-1", "n", MEMBER_READY);
+    post("c", "", "");
+    expect("c", "-", "-", "-");
+    ck_assert_int_lt(pass("c"), 0);
+    expect("c", "False", "ReconcilerError", "-");
+    expect_message("c", "Error seen: sandbox \"c\" is not controlled by claim \"c\". Please use a "
+                        "different claim name or delete the sandbox manually");
+    world_delete(&pw.w, "ns", "c");
+    pass("c");
+    expect("c", "True", "DependenciesReady", "p-1");
+}
+END_TEST
+
+/* ---- metadata ---- */
+
+/* C-t021, C-t022: bad metadata is not bound in the POST, says so, and is final; corrected it goes
+ * on. */
+START_TEST(test_invalid_metadata)
+{
+    pool_world_member(reg(), "p-1", "n", MEMBER_READY);
+    post("c", "", ",\"additionalPodMetadata\":{\"labels\":{\"a\":\"1\"}}");
+    expect("c", "-", "-", "-");
+    ck_assert_int_eq(pass("c"), 0);
+    expect("c", "False", "InvalidMetadata", "-");
+    pool_world_edit(reg(), &kind_sandbox_claim, "c", "spec|additionalPodMetadata", "null");
+    pass("c");
+    expect("c", "True", "DependenciesReady", "p-1");
+    pool_world_edit(reg(), &kind_sandbox_claim, "c", "spec|additionalPodMetadata",
+                    "{\"labels\":{\"a\":\"1\"}}");
+    ck_assert_int_eq(pass("c"), 0);
+    expect("c", "False", "InvalidMetadata", "p-1"); /* the binding stays */
+}
+END_TEST
+
+/* R6: a conflict is found before anything is assigned. */
+START_TEST(test_conflicting_metadata)
+{
+    pool_world_member(reg(), "p-1", "n", MEMBER_READY);
+    pool_world_edit(reg(), &kind_sandbox_template, "t", "spec|podTemplate|metadata|annotations|n",
+                    "\"1\"");
+    post("c", "", ",\"additionalPodMetadata\":{\"annotations\":{\"n\":\"2\"}}");
+    ck_assert_int_lt(pass("c"), 0);
+    expect("c", "False", "ReconcilerError", "-");
+    SCOPED(json_free_p) cJSON *claim = read_claim("c");
+    ck_assert_ptr_null(meta_annotation(claim, ANNOTATION_SANDBOX_NAME));
+    post("d", "", "");
+    expect("d", "True", "DependenciesReady", "p-1");
+}
+END_TEST
+
+/* C15: changed metadata reaches the bound Sandbox; without a template it cannot. */
+START_TEST(test_metadata_follows)
+{
+    pool_world_member(reg(), "p-1", "n", MEMBER_READY);
+    post("c", "", "");
+    pool_world_edit(reg(), &kind_sandbox_claim, "c", "spec|additionalPodMetadata",
+                    "{\"labels\":{\"sandbox.users.io/a\":\"1\"}}");
+    pass("c");
+    SCOPED(json_free_p) cJSON *sandbox = pool_world_read(reg(), &kind_sandbox, "p-1");
+    ck_assert_ptr_nonnull(
+        json_get(json_at(sandbox, "spec.podTemplate.metadata.labels"), "sandbox.users.io/a"));
+    SCOPED(object_unref_p) struct object *o = NULL;
+    bool gone;
+    struct delete_options opts = {.orphan_dependents = -1, .deadline_ms = world_deadline()};
+    ck_assert_int_eq(
+        registry_delete(reg(), &kind_sandbox_template, "ns", "t", &opts, &o, &gone, NULL), 0);
+    pass("c");
+    expect("c", "False", "TemplateNotFound", "p-1");
+    expect_message("c",
+                   "failed to get template for metadata propagation: SandboxTemplate \"t\" not "
+                   "found");
+    pool_world_edit(reg(), &kind_sandbox_claim, "c", "spec|additionalPodMetadata", "{}");
+    pass("c"); /* C-t007 */
+    expect("c", "True", "DependenciesReady", "p-1");
+}
+END_TEST
+
+/* ---- expiry ---- */
+
+#define PAST "\"shutdownTime\":\"2020-01-01T00:00:00Z\""
+
+/* C-t063, C-t064, C-t073: seen first, then cleaned up; extended it lives again. */
+START_TEST(test_retain)
+{
+    pool_world_member(reg(), "p-1", "n", MEMBER_READY);
+    post("c", "", "");
+    pass("c");
+    pool_world_edit(reg(), &kind_sandbox_claim, "c", "spec|lifecycle",
+                    "{" PAST ",\"shutdownPolicy\":\"Retain\"}");
+    ck_assert_int_eq(pass("c"), 1);
+    expect("c", "False", "ClaimExpired", "p-1");
+    ck_assert(exists(&kind_sandbox, "p-1"));
+    ck_assert_str_eq(cluster.last_event, "ClaimExpired");
+    ck_assert_int_eq(pass("c"), 0);
+    expect("c", "False", "ClaimExpired", "-");
+    ck_assert(!exists(&kind_sandbox, "p-1"));
+    int64_t settled = registry_revision(reg());
+    pass("c");
+    ck_assert_int_eq(registry_revision(reg()), settled);
+    pool_world_edit(reg(), &kind_sandbox_claim, "c", "spec|lifecycle|shutdownTime",
+                    "\"2099-01-01T00:00:00Z\"");
+    ck_assert_int_gt(pass("c"), 0);
+    expect("c", "False", "SandboxNotReady", "c");
+}
+END_TEST
+
+/* C-t065: somebody else's Sandbox is left alone. */
+START_TEST(test_retain_foreign)
+{
+    object_unref(world_create(&pw.w, "ns", "s", ""));
+    post("c", "", ",\"lifecycle\":{" PAST "}");
+    expect("c", "-", "-", "-"); /* born expired: not bound */
+    pool_world_edit(reg(), &kind_sandbox_claim, "c", "status", "{\"sandbox\":{\"name\":\"s\"}}");
+    ck_assert_int_eq(pass("c"), 1);
+    ck_assert_int_eq(pass("c"), 0);
+    expect("c", "False", "ClaimExpired", "-");
+    expect_message("c",
+                   "Claim expired. sandbox not owned by this claim: sandbox \"s\" is not owned "
+                   "by claim \"c\"; deletion skipped.");
+    ck_assert(exists(&kind_sandbox, "s"));
+}
+END_TEST
+
+/* C-t066, C-t067, C-t068, C-t072, C-t187 */
+static const char *const policies[] = {"Delete", "DeleteForeground"};
+START_TEST(test_delete)
+{
+    SCOPED_FREE char *lifecycle = xasprintf("{" PAST ",\"shutdownPolicy\":\"%s\"}", policies[_i]);
+    pool_world_member(reg(), "p-1", "n", MEMBER_READY);
+    post("c", "", "");
+    pass("c");
+    pool_world_edit(reg(), &kind_sandbox_claim, "c", "spec|lifecycle", lifecycle);
+    ck_assert_int_eq(pass("c"), 1);
+    ck_assert(exists(&kind_sandbox_claim, "c"));
+    ck_assert_int_eq(pass("c"), 0);
+    SCOPED(json_free_p) cJSON *claim = read_claim("c");
+    if (_i == 0) {
+        ck_assert_ptr_null(claim);
+    } else {
+        ck_assert(meta_is_terminating(claim));
+        ck_assert_str_eq(json_at(claim, "metadata.finalizers")->child->valuestring,
+                         "foregroundDeletion");
+    }
+    ck_assert(exists(&kind_sandbox, "p-1")); /* goes by its owner reference */
+    ck_assert_int_eq(pass("c"), 0);
+    ck_assert_int_eq(cluster.events, 3); /* adopted, expired, deleting */
+}
+END_TEST
+
+/* C-t070, C-t071: the pod ends, the time to live runs, and with 0 it is over at once. */
+START_TEST(test_ttl)
+{
+    post("c", "", ",\"lifecycle\":{\"ttlSecondsAfterFinished\":60}");
+    pass("c");
+    make_finished("c", "2026-01-02T03:04:00Z"); /* 5 s ago */
+    ck_assert_int_eq(pass("c"), 55000);
+    expect("c", "False", "PodSucceeded", "c");
+    pool_world_edit(reg(), &kind_sandbox_claim, "c", "spec|lifecycle|ttlSecondsAfterFinished",
+                    "null");
+    ck_assert_int_eq(pass("c"), 0);
+    post("d", "", ",\"lifecycle\":{\"ttlSecondsAfterFinished\":0}");
+    pass("d");
+    make_finished("d", "2026-01-02T03:04:05Z");
+    ck_assert_int_eq(pass("d"), 1); /* mirrored and expired in one write */
+    expect("d", "False", "ClaimExpired", "d");
+    ck_assert_int_eq(pass("d"), 0);
+    ck_assert(!exists(&kind_sandbox, "d"));
+    SCOPED(json_free_p) cJSON *claim = read_claim("d");
+    ck_assert_ptr_nonnull(condition_find(json_at(claim, "status.conditions"), "Finished"));
+}
+END_TEST
+
+/* ---- old policies: C-t011 to C-t013 ---- */
+
+static void put_policy(const char *name, const char *uid)
+{
+    SCOPED_FREE char *json = xasprintf(
+        "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"ns\",\"uid\":\"u\",\"ownerReferences\":[{"
+        "\"apiVersion\":\"extensions.agents.x-k8s.io/v1beta1\",\"kind\":\"SandboxClaim\",\"name\":"
+        "\"c\",\"uid\":\"%s\",\"controller\":true}]}}",
+        name, uid);
+    fake_cluster_put(&cluster, CHILD_NETPOL, "ns", world_tree(json));
+}
+
+START_TEST(test_legacy_policy)
+{
+    post("c", "", "");
+    post("d", "", "");
+    SCOPED(json_free_p) cJSON *claim = read_claim("c");
+    put_policy("c-network-policy", meta_uid(claim));
+    put_policy("d-network-policy", meta_uid(claim));
+    pass("c");
+    pass("d");
+    ck_assert_ptr_null(fake_cluster_find(&cluster, CHILD_NETPOL, "ns", "c-network-policy"));
+    ck_assert_ptr_nonnull(fake_cluster_find(&cluster, CHILD_NETPOL, "ns", "d-network-policy"));
+}
+END_TEST
+
+/* ---- leadership and faults ---- */
+
+START_TEST(test_follower_writes_nothing)
+{
+    post("c", "", "");
+    pool_world_member(reg(), "p-1", "n", MEMBER_READY);
+    int64_t before = registry_revision(reg());
+    leads = false;
+    ck_assert_int_lt(pass("c"), 0);
+    ck_assert_int_eq(registry_revision(reg()), before);
+    leads = true;
+    pass("c");
+    expect("c", "True", "DependenciesReady", "p-1");
+}
+END_TEST
+
+struct fault {
+    uint64_t at;
+    enum memstore_fault what;
+};
+
+static enum memstore_fault fail_nth(void *ctx, const char *call, uint64_t n)
+{
+    const struct fault *f = ctx;
+    (void)call;
+    return n == f->at ? f->what : MEMSTORE_OK;
+}
+
+static const enum memstore_fault faults[] = {MEMSTORE_UNAVAILABLE, MEMSTORE_UNDETERMINED_DONE,
+                                             MEMSTORE_UNDETERMINED_LOST};
+#define FAULT_CALLS 8
+
+/* Passes until they have nothing to do, the n-th call of the store failing: the end is the same. */
+static void run_with_fault(int i)
+{
+    struct fault f = {(uint64_t)i % FAULT_CALLS + 1, faults[i / FAULT_CALLS]};
+    memstore_set_fault(pw.w.store, fail_nth, &f);
+    for (int k = 0; k < 4; k++)
+        pass("c");
+    memstore_set_fault(pw.w.store, NULL, NULL);
+    pass("c");
+}
+
+START_TEST(test_fault_cold)
+{
+    post("c", "", "");
+    run_with_fault(_i);
+    expect("c", "False", "SandboxNotReady", "c");
+    ck_assert_uint_eq(pool_world_owned(reg(), NULL), 1);
+}
+END_TEST
+
+START_TEST(test_fault_adoption)
+{
+    post("c", "", "");
+    pool_world_member(reg(), "p-1", "n", MEMBER_READY);
+    pool_world_member(reg(), "p-2", "n", MEMBER_READY);
+    run_with_fault(_i);
+    SCOPED(json_free_p) cJSON *claim = read_claim("c");
+    ck_assert_str_ne(pool_world_bound(reg(), claim), "");
+    ck_assert_uint_eq(pool_world_owned(reg(), NULL), 1);
+}
+END_TEST
+
+START_TEST(test_fault_retain)
+{
+    post("c", "", "");
+    pass("c");
+    pool_world_edit(reg(), &kind_sandbox_claim, "c", "spec|lifecycle", "{" PAST "}");
+    run_with_fault(_i);
+    expect("c", "False", "ClaimExpired", "-");
+    ck_assert(!exists(&kind_sandbox, "c"));
+}
+END_TEST
+
+SUITE(claim_pass)
+{
+    TCase *tc = tcase_create("claim_pass");
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_set_timeout(tc, 60);
+    const TTest *const tests[] = {test_writes_of_a_warm_claim,
+                                  test_bound_claim_is_told_about_once,
+                                  test_unready_member,
+                                  test_reconciler_adopts,
+                                  test_grace,
+                                  test_finish_adoption,
+                                  test_stale_assignment,
+                                  test_sandbox_lost,
+                                  test_cold,
+                                  test_cold_only,
+                                  test_missing,
+                                  test_name_taken,
+                                  test_invalid_metadata,
+                                  test_conflicting_metadata,
+                                  test_metadata_follows,
+                                  test_retain,
+                                  test_retain_foreign,
+                                  test_ttl,
+                                  test_legacy_policy,
+                                  test_follower_writes_nothing};
+    for (size_t i = 0; i < ARRAY_LEN(tests); i++)
+        tcase_add_test(tc, tests[i]);
+    int n = (int)(FAULT_CALLS * ARRAY_LEN(faults));
+    tcase_add_loop_test(tc, test_delete, 0, (int)ARRAY_LEN(policies));
+    tcase_add_loop_test(tc, test_fault_cold, 0, n);
+    tcase_add_loop_test(tc, test_fault_adoption, 0, n);
+    tcase_add_loop_test(tc, test_fault_retain, 0, n);
+    suite_add_tcase(s, tc);
+}
