@@ -61,47 +61,74 @@ void goprint_number(const cJSON *number, struct buf *out)
         print_double(number->valuedouble, out);
 }
 
-static void print_list(const cJSON *value, struct buf *out)
+/* Go prints maps by key, so members are sorted first, at all depths at once. */
+static const cJSON *sorted(const cJSON *value, cJSON **space)
 {
-    buf_putc(out, '[');
-    const cJSON *item;
-    cJSON_ArrayForEach(item, value)
-    {
-        if (item != value->child)
-            buf_putc(out, ' ');
-        goprint_value(item, out);
-    }
-    buf_putc(out, ']');
+    if (!cJSON_IsObject(value) && !cJSON_IsArray(value))
+        return value;
+    *space = json_copy(value);
+    json_sort(*space);
+    return *space;
 }
 
-static void print_map(const cJSON *value, struct buf *out)
+static void print_sorted(const cJSON *value, struct buf *out)
 {
-    SCOPED(json_free_p) cJSON *sorted = json_copy(value);
-    json_sort(sorted);
-    buf_puts(out, "map[");
-    const cJSON *member;
-    cJSON_ArrayForEach(member, sorted)
-    {
-        if (member != sorted->child)
-            buf_putc(out, ' ');
-        buf_printf(out, "%s:", member->string);
-        goprint_value(member, out);
+    const cJSON *child;
+    if (cJSON_IsObject(value) || cJSON_IsArray(value)) {
+        buf_puts(out, cJSON_IsObject(value) ? "map[" : "[");
+        cJSON_ArrayForEach(child, value)
+        {
+            if (child != value->child)
+                buf_putc(out, ' ');
+            if (cJSON_IsObject(value))
+                buf_printf(out, "%s:", child->string);
+            print_sorted(child, out);
+        }
+        buf_putc(out, ']');
+    } else if (cJSON_IsString(value)) {
+        buf_puts(out, value->valuestring);
+    } else if (cJSON_IsNumber(value)) {
+        goprint_number(value, out);
+    } else {
+        buf_puts(out, cJSON_IsBool(value) ? (cJSON_IsTrue(value) ? "true" : "false") : "<nil>");
     }
-    buf_putc(out, ']');
 }
 
 void goprint_value(const cJSON *value, struct buf *out)
 {
-    if (cJSON_IsObject(value))
-        print_map(value, out);
-    else if (cJSON_IsArray(value))
-        print_list(value, out);
-    else if (cJSON_IsString(value))
-        buf_puts(out, value->valuestring);
-    else if (cJSON_IsNumber(value))
-        goprint_number(value, out);
-    else
-        buf_puts(out, cJSON_IsBool(value) ? (cJSON_IsTrue(value) ? "true" : "false") : "<nil>");
+    SCOPED(json_free_p) cJSON *space = NULL;
+    print_sorted(sorted(value, &space), out);
+}
+
+static void print_sorted_syntax(const cJSON *value, struct buf *out)
+{
+    const cJSON *child;
+    if (cJSON_IsObject(value) || cJSON_IsArray(value)) {
+        buf_printf(out, "%s{", goprint_type(value));
+        cJSON_ArrayForEach(child, value)
+        {
+            if (child != value->child)
+                buf_puts(out, ", ");
+            if (cJSON_IsObject(value)) {
+                goprint_quoted(child->string, out);
+                buf_putc(out, ':');
+            }
+            print_sorted_syntax(child, out);
+        }
+        buf_putc(out, '}');
+    } else if (cJSON_IsString(value)) {
+        goprint_quoted(value->valuestring, out);
+    } else if (cJSON_IsNull(value)) {
+        buf_puts(out, "interface {}(nil)");
+    } else {
+        print_sorted(value, out);
+    }
+}
+
+void goprint_syntax(const cJSON *value, struct buf *out)
+{
+    SCOPED(json_free_p) cJSON *space = NULL;
+    print_sorted_syntax(sorted(value, &space), out);
 }
 
 const char *goprint_type(const cJSON *value)

@@ -95,7 +95,7 @@ void prune_unknown(cJSON *tree, const struct shape *shape, struct pairs *unknown
 
 /* ---- nulls ------------------------------------------------------------------------------- */
 
-static void nulls_of_value(cJSON *value, const struct field *f);
+static void nulls_of_value(cJSON *value, const struct field *f, bool is_applied);
 
 /* null labels and annotations read as "" in Go; other null members of metadata are its zero values,
  * which are not printed. */
@@ -118,7 +118,7 @@ static void nulls_of_metadata(cJSON *metadata)
     }
 }
 
-static void nulls_of_members(cJSON *object, const struct shape *shape)
+static void nulls_of_members(cJSON *object, const struct shape *shape, bool is_applied)
 {
     for (cJSON *member = object->child, *next; member; member = next) {
         next = member->next;
@@ -126,46 +126,52 @@ static void nulls_of_members(cJSON *object, const struct shape *shape)
         if (!f)
             continue;
         if (!cJSON_IsNull(member))
-            nulls_of_value(member, f);
+            nulls_of_value(member, f, is_applied);
         else if (f->dflt)
             json_set(object, member->string, walk_default(f));
-        else if (f->type != F_ANY)
+        else if (f->type != F_ANY && !is_applied)
             json_remove(object, member->string);
     }
 }
 
-static void nulls_of_map(cJSON *object, const struct field *item)
+static void nulls_of_map(cJSON *object, const struct field *item, bool is_applied)
 {
     for (cJSON *member = object->child, *next; member; member = next) {
         next = member->next;
-        if (cJSON_IsNull(member))
+        if (!cJSON_IsNull(member))
+            nulls_of_value(member, item, is_applied);
+        else if (!is_applied)
             json_remove(object, member->string);
-        else
-            nulls_of_value(member, item);
     }
 }
 
-static void nulls_of_value(cJSON *value, const struct field *f)
+static void nulls_of_value(cJSON *value, const struct field *f, bool is_applied)
 {
     if (f->type == F_LIST && cJSON_IsArray(value)) {
         struct field item = walk_item_field(f);
         cJSON *child;
         cJSON_ArrayForEach(child, value)
         {
-            nulls_of_value(child, &item);
+            nulls_of_value(child, &item, is_applied);
         }
     } else if (f->type == F_META && cJSON_IsObject(value)) {
         nulls_of_metadata(value);
     } else if (f->type == F_MAP && cJSON_IsObject(value)) {
         struct field item = walk_item_field(f);
-        nulls_of_map(value, &item);
+        nulls_of_map(value, &item, is_applied);
     } else if (f->type == F_OBJECT && cJSON_IsObject(value)) {
-        nulls_of_members(value, f->of);
+        nulls_of_members(value, f->of, is_applied);
     }
 }
 
 void prune_nulls(cJSON *tree, const struct shape *shape)
 {
     if (cJSON_IsObject(tree))
-        nulls_of_members(tree, shape);
+        nulls_of_members(tree, shape, false);
+}
+
+void prune_nulls_of_apply(cJSON *tree, const struct shape *shape)
+{
+    if (cJSON_IsObject(tree))
+        nulls_of_members(tree, shape, true);
 }

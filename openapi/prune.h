@@ -15,3 +15,6 @@ void prune_unknown(cJSON *tree, const struct shape *shape, struct pairs *unknown
  * validation; a null label or annotation value becomes "". Source: docs/kubernetes-api.md 14.1, 15.
  */
 void prune_nulls(cJSON *tree, const struct shape *shape);
+/* The same for what apply made: nulls without a default stay, so that validation refuses them;
+ * metadata is as above. Source: docs/kubernetes-api.md 13.6. */
+void prune_nulls_of_apply(cJSON *tree, const struct shape *shape);

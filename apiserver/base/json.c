@@ -245,6 +245,13 @@ cJSON *json_boolean(bool v)
     return json_node_new(v ? cJSON_True : cJSON_False);
 }
 
+cJSON *json_raw(char *take_text)
+{
+    cJSON *node = json_node_new(cJSON_Raw);
+    node->valuestring = take_text;
+    return node;
+}
+
 cJSON *json_null(void)
 {
     return json_node_new(cJSON_NULL);
@@ -332,6 +339,12 @@ void json_set(cJSON *object, const char *name, cJSON *take_value)
         replace_node(object, old, take_value);
     else
         json_node_append(object, take_value);
+}
+
+void json_add(cJSON *object, const char *name, cJSON *take_value)
+{
+    set_name(take_value, xstrdup(name));
+    json_node_append(object, take_value);
 }
 
 void json_set_str(cJSON *object, const char *name, const char *value)
@@ -470,7 +483,8 @@ static bool same_node(struct json_stack *todo, const cJSON *a, const cJSON *b)
         return push_items(todo, a, b);
     if (cJSON_IsNumber(a))
         return same_number(a, b);
-    return !cJSON_IsString(a) || strcmp(a->valuestring, b->valuestring) == 0;
+    bool has_text = cJSON_IsString(a) || cJSON_IsRaw(a);
+    return !has_text || strcmp(a->valuestring, b->valuestring) == 0;
 }
 
 bool json_equal(const cJSON *a, const cJSON *b)

@@ -73,7 +73,10 @@ cJSON *json_string(const char *s);
 cJSON *json_int(int64_t v);
 cJSON *json_boolean(bool v);
 cJSON *json_null(void);
+/* Text that is JSON already and will only be printed, copied or compared as text: nothing looks into it. */
+cJSON *json_raw(char *take_text);
 void json_set(cJSON *object, const char *name, cJSON *take_value);
+void json_add(cJSON *object, const char *name, cJSON *take_value); /* a member known to be new: no look-up */
 void json_set_str(cJSON *object, const char *name, const char *value);
 void json_set_int(cJSON *object, const char *name, int64_t value);
 void json_set_bool(cJSON *object, const char *name, bool value);

@@ -29,6 +29,8 @@ static void put_scalar(struct buf *out, const cJSON *node)
         buf_json_string(out, node->valuestring, strlen(node->valuestring));
     else if (cJSON_IsNumber(node))
         buf_puts(out, json_node_number(node, space));
+    else if (cJSON_IsRaw(node))
+        buf_puts(out, node->valuestring);
     else if (cJSON_IsBool(node))
         buf_puts(out, cJSON_IsTrue(node) ? "true" : "false");
     else

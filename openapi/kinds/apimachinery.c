@@ -72,7 +72,11 @@ static const struct field fields_owner_reference[] = {
      .doc = "Whether this owner manages the object; one owner may."},
     {.name = "kind", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "Kind of the owner."},
     {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "Name of the owner."},
-    {.name = "uid", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "UID of the owner."},
+    {.name = "uid",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
+     .dflt = "\"\"", /* so that one without has a key, for apply */
+     .doc = "UID of the owner."},
     {0},
 };
 static const struct shape shape_owner_reference = {
@@ -135,6 +139,7 @@ static const struct field fields_object_meta[] = {
      .of = &shape_owner_reference,
      .list = LIST_MAP,
      .keys = (const char *const[]){"uid", NULL},
+     .items_atomic = true,
      .doc = "Objects that this one belongs to; it is deleted when all of them are gone."},
     {.name = "resourceVersion",
      .type = F_STRING,
@@ -344,7 +349,7 @@ static const struct field fields_scale[] = {
      .doc = "The number that is there."},
     {0},
 };
-static const struct shape shape_scale = {
+const struct shape shape_scale = {
     .name = "Scale",
     .ref = AUTOSCALING "Scale",
     .fields = fields_scale,

@@ -4,6 +4,6 @@
 
 #include "openapi/shape.h"
 
-extern const struct shape shape_object_meta;
+extern const struct shape shape_object_meta, shape_scale;
 /* All of them, ended by NULL, in alphabetical order of their component names. */
 extern const struct shape *const shapes_shared[];
