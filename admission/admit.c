@@ -45,7 +45,10 @@ char *resource_of(const struct kind *kind)
 static int step_defaults(struct admission *a, struct err *err)
 {
     (void)err;
-    prune_nulls(a->object, a->req->kind->shape);
+    if (a->req->is_applied)
+        prune_nulls_of_apply(a->object, a->req->kind->shape);
+    else
+        prune_nulls(a->object, a->req->kind->shape);
     default_apply(a->object, a->req->kind->shape);
     return 0;
 }
@@ -163,11 +166,25 @@ static const struct {
     {step_group_version, ALWAYS},    {step_metadata_types, ALWAYS},
     {step_unknown_fields, ALWAYS},   {step_defaults, ALWAYS},
     {step_identity, ALWAYS},         {step_namespace_state, ON_CREATE},
-    {step_preconditions, ON_UPDATE}, {step_status, ALWAYS},
-    {step_owners, ALWAYS},           {step_system_fields, ALWAYS},
-    {step_generate_name, ON_CREATE}, {step_generation, ON_UPDATE},
+    {step_preconditions, ON_UPDATE}, {step_tidy, ALWAYS},
+    {step_created, ON_CREATE},       {step_managed_fields, ALWAYS},
+    {step_status, ALWAYS},           {step_owners, ALWAYS},
+    {step_stored, ON_UPDATE},        {step_generate_name, ON_CREATE},
+    {step_generation, ON_UPDATE},    {step_write_managers, ALWAYS},
     {step_validate, ALWAYS},         {step_finalizer_warnings, ALWAYS},
 };
+
+static int run_steps(struct admission *a, struct err *err)
+{
+    for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+        if (!(steps[i].when & (a->is_update ? ON_UPDATE : ON_CREATE)))
+            continue;
+        int rc = steps[i].run(a, err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
 
 int admit(const struct admit_env *env, const struct admit_request *req, cJSON *object,
           struct pairs *warnings, struct err *err)
@@ -181,12 +198,9 @@ int admit(const struct admit_env *env, const struct admit_request *req, cJSON *o
     if (!cJSON_IsObject(object))
         return err_set(err, ERR_BAD_REQUEST,
                        "the object provided is unrecognized (must be of type %s)", req->kind->kind);
-    for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
-        if (!(steps[i].when & (a.is_update ? ON_UPDATE : ON_CREATE)))
-            continue;
-        int rc = steps[i].run(&a, err);
-        if (rc < 0)
-            return rc;
-    }
-    return 0;
+    int rc = run_steps(&a, err);
+    free(a.managers);
+    free(a.managers_as_stored);
+    err_fini(&a.manager_causes);
+    return rc;
 }

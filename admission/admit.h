@@ -30,11 +30,14 @@ enum field_validation { FIELD_VALIDATION_WARN, FIELD_VALIDATION_STRICT, FIELD_VA
 struct admit_request {
     const struct kind *kind;
     enum admit_operation operation;
-    bool is_status; /* the /status endpoint */
-    bool is_patch;  /* texts of strict failures differ (docs/kubernetes-api.md 22.2) */
-    bool is_system; /* written by our own reconciler: the main endpoint takes status too */
+    bool is_status;  /* the /status endpoint */
+    bool is_scale;   /* the /scale endpoint: object is the parent, with the replicas asked for */
+    bool is_applied; /* made by apply_run: its managedFields are ours, nulls are for validation */
+    bool is_patch;   /* texts of strict failures differ (docs/kubernetes-api.md 22.2) */
+    bool is_system;  /* written by our own reconciler: the main endpoint takes status too */
     const char *namespace_name; /* from the URL */
-    const char *name;           /* from the URL; NULL on create */
+    const char *name;           /* from the URL; NULL on create by POST */
+    const char *manager;        /* who writes, for managedFields; NULL = unknown */
     const cJSON *old;           /* with resourceVersion; NULL on create */
     enum field_validation field_validation;
     /* Decoder findings (repeated fields), already as texts: duplicate field "spec.a"; may be NULL.
@@ -60,3 +63,5 @@ const char *name_check_label(const char *s);
  * number. */
 size_t name_check_label_key(const char *s, const char *field, struct err *causes);
 size_t name_check_label_value(const char *s, const char *field, struct err *causes);
+/* The same of a field manager's name: at most 128 bytes, printable. */
+size_t name_check_manager(const char *s, const char *field, struct err *causes);

@@ -25,7 +25,7 @@ static int check_namespace(struct admission *a, struct err *err)
 int step_identity(struct admission *a, struct err *err)
 {
     int rc = check_namespace(a, err);
-    if (rc < 0 || !a->is_update)
+    if (rc < 0 || !a->req->name)
         return rc;
     const char *name = json_str_or(a->object, "metadata.name", "");
     if (name[0] == '\0')

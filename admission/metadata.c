@@ -89,36 +89,39 @@ static void set_stored(const struct admission *a, cJSON *metadata)
         keep_stored(a, metadata, immutable[i], true);
 }
 
-/* Go prints no empty members of metadata, so they are no change either. */
+/* Go prints no empty members of metadata, so they are no change either. An empty list of managers
+ * means something, see managed.c. */
 static void drop_empty(cJSON *metadata)
 {
     for (cJSON *m = metadata->child, *next; m; m = next) {
         next = m->next;
+        if (strcmp(m->string, "managedFields") == 0)
+            continue;
         bool is_empty = (cJSON_IsObject(m) || cJSON_IsArray(m)) && !m->child;
         if (is_empty || (cJSON_IsString(m) && m->valuestring[0] == '\0'))
             json_remove(metadata, m->string);
     }
 }
 
-/* Field ownership is recorded by nobody yet: what a client sends of it is dropped, nothing is
- * stored. The one place to merge it is here, behind the owners and before generation and
- * validation. */
-static void drop_managed_fields(cJSON *metadata)
-{
-    json_remove(metadata, "managedFields");
-}
-
-int step_system_fields(struct admission *a, struct err *err)
+int step_tidy(struct admission *a, struct err *err)
 {
     (void)err;
-    cJSON *metadata = metadata_of(a);
-    json_remove(metadata, "selfLink");
-    drop_managed_fields(metadata);
-    if (a->is_update)
-        set_stored(a, metadata);
-    else
-        set_created(a, metadata);
-    drop_empty(metadata);
+    json_remove(metadata_of(a), "selfLink");
+    drop_empty(metadata_of(a));
+    return 0;
+}
+
+int step_created(struct admission *a, struct err *err)
+{
+    (void)err;
+    set_created(a, metadata_of(a));
+    return 0;
+}
+
+int step_stored(struct admission *a, struct err *err)
+{
+    (void)err;
+    set_stored(a, metadata_of(a));
     return 0;
 }
 

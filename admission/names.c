@@ -32,7 +32,8 @@ static const char label_value_text[] =
     "'(" NAME_PART_RE ")?')";
 
 #define SUBDOMAIN_MAX 253
-#define LABEL_MAX 63 /* also of a key's name part, and of a label's value */
+#define MANAGER_MAX 128 /* bytes. Source: docs/kubernetes-api.md 22.1 */
+#define LABEL_MAX 63    /* also of a key's name part, and of a label's value */
 
 static bool is_lower_alnum(char c)
 {
@@ -202,4 +203,40 @@ size_t name_check_annotation_key(const char *s, const char *field, struct err *c
     for (char *p = lower; *p; p++)
         *p = *p >= 'A' && *p <= 'Z' ? (char)(*p - 'A' + 'a') : *p;
     return check_key(lower, s, field, causes);
+}
+
+/* Go's unicode.IsPrint, as its %q escapes what is not. */
+static bool is_printable(const char *s, size_t n, uint32_t rune)
+{
+    SCOPED(buf_fini) struct buf quoted = {0};
+    buf_go_quote(&quoted, s, n);
+    return rune == '"' || rune == '\\' || buf_cstr(&quoted)[1] != '\\';
+}
+
+static size_t refuse_unprintable(const char *s, const char *field, struct err *causes)
+{
+    size_t n = strlen(s);
+    for (size_t i = 0; i < n;) {
+        uint32_t rune = 0xfffd;
+        size_t len = str_utf8_decode(s + i, n - i, &rune);
+        if (!len || !is_printable(s + i, len, rune)) {
+            SCOPED(buf_fini) struct buf quoted = {0};
+            buf_go_quote(&quoted, s, n);
+            err_cause(causes, "FieldValueInvalid", field,
+                      "Invalid value: %s: invalid character U+%04X (at position %zu)",
+                      buf_cstr(&quoted), len ? rune : 0xfffdu, i);
+            return 1;
+        }
+        i += len;
+    }
+    return 0;
+}
+
+size_t name_check_manager(const char *s, const char *field, struct err *causes)
+{
+    bool is_long = strlen(s) > MANAGER_MAX;
+    if (is_long)
+        err_cause(causes, "FieldValueTooLong", field, "Too long: may not be more than %d bytes",
+                  MANAGER_MAX);
+    return is_long + refuse_unprintable(s, field, causes);
 }

@@ -10,6 +10,11 @@ struct admission {
     cJSON *object;           /* borrowed, changed in place */
     struct pairs *warnings;  /* may be NULL */
     bool is_update, is_main; /* not the /status endpoint */
+    /* metadata.managedFields after this write, as JSON; NULL = none. And what is stored, when it
+     * differs from it in times alone. */
+    char *managers, *managers_as_stored;
+    bool keeps_managers;       /* the stored list, as it is */
+    struct err manager_causes; /* against the list that a client gave */
 };
 
 /* A step: 0, or -code. The order is admit.c's. */
@@ -29,8 +34,14 @@ int step_identity(struct admission *a, struct err *err);
 int step_namespace_state(struct admission *a, struct err *err);
 int step_preconditions(struct admission *a, struct err *err);
 
+/* managed.c: who owns which field */
+int step_managed_fields(struct admission *a, struct err *err);
+int step_write_managers(struct admission *a, struct err *err);
+
 /* metadata.c: what is not the client's to set */
-int step_system_fields(struct admission *a, struct err *err);
+int step_tidy(struct admission *a, struct err *err);
+int step_created(struct admission *a, struct err *err);
+int step_stored(struct admission *a, struct err *err);
 int step_generate_name(struct admission *a, struct err *err);
 int step_status(struct admission *a, struct err *err);
 int step_owners(struct admission *a, struct err *err);

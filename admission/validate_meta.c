@@ -226,8 +226,11 @@ static void check_name(const cJSON *metadata, struct err *causes)
                   "Required value: name or generateName is required");
 }
 
-static void check_layer(const cJSON *metadata, struct err *causes)
+static void check_layer(const struct admission *a, const cJSON *metadata, struct err *causes)
 {
+    for (size_t i = 0; i < a->manager_causes.n_causes; i++)
+        err_cause(causes, a->manager_causes.causes[i].reason, a->manager_causes.causes[i].field,
+                  "%s", a->manager_causes.causes[i].message);
     check_labels(json_get(metadata, "labels"), causes);
     check_annotations(json_get(metadata, "annotations"), causes);
     check_owners(json_get(metadata, "ownerReferences"), causes);
@@ -239,7 +242,7 @@ void metadata_validate(const struct admission *a, struct err *causes)
     const cJSON *finalizers = json_get(metadata, "finalizers");
     check_finalizers(finalizers, causes);
     for (int i = 0; i < (a->is_update ? UPDATE_LAYERS : 1); i++)
-        check_layer(metadata, causes);
+        check_layer(a, metadata, causes);
     if (!a->is_update) {
         check_name(metadata, causes);
         return;

@@ -6,8 +6,9 @@
 #include "apiserver/base/yaml.h"
 
 #define FINDINGS_MAX 100
-#define EXCERPT 30 /* bytes of the body that an error repeats. Source: docs/kubernetes-api.md 15   \
-                    */
+#define EXCERPT                                                                                    \
+    30 /* bytes of the body that an error repeats. Source: docs/kubernetes-api.md 15               \
+        */
 
 const char *body_go_type(const cJSON *node)
 {
@@ -257,5 +258,19 @@ int body_decode_patch(const struct request *req, enum body_type type, struct pai
     if (type == BODY_JSON_PATCH)
         find_unknown_members(tree, findings);
     *ret = steal(&tree);
+    return 0;
+}
+
+int body_decode_apply(const struct request *req, struct pairs *findings, cJSON **ret,
+                      struct err *err)
+{
+    const struct json_opts opts = {.flags = JSON_REPLACE_BAD_UTF8 | JSON_KEEP_LAST_DUPLICATE |
+                                            YAML_FIRST_DOCUMENT,
+                                   .duplicates = findings};
+    int r = yaml_parse(buf_cstr(&req->body), req->body.len, &opts, ret, err);
+    if (r < 0)
+        return r == -ERR_BAD_REQUEST ? err_wrap(err, "error encoding patch") : r;
+    if (!*ret)
+        *ret = json_null();
     return 0;
 }

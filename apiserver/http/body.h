@@ -28,3 +28,7 @@ int body_check_type_meta(const cJSON *tree, struct str text, struct err *err);
  * ERR_TOO_LARGE. */
 int body_decode_patch(const struct request *req, enum body_type type, struct pairs *findings,
                       cJSON **ret, struct err *err);
+/* The body of an apply: any tree, null when it is empty. Repeated keys go to findings as texts.
+ * Errors: ERR_BAD_REQUEST for what is no YAML, ERR_TOO_LARGE. */
+int body_decode_apply(const struct request *req, struct pairs *findings, cJSON **ret,
+                      struct err *err);

@@ -22,6 +22,7 @@ typedef int handler_fn(struct pipeline *p, struct request *req, struct response 
 
 handler_fn verb_get, verb_list, verb_watch, verb_create, verb_update, verb_patch, verb_delete,
     verb_deletecollection;
+handler_fn verb_apply; /* a PATCH by apply, of an object, its status or its scale */
 handler_fn verb_scale_get, verb_scale_update, verb_scale_patch;
 /* Paths that are no resource: discovery, OpenAPI, version, health, metrics. */
 handler_fn nonresource_serve;

@@ -38,6 +38,12 @@ static struct metric long_running = {
     .labels = {"verb", "group", "version", "resource", "subresource", "scope", "component"},
 };
 
+static bool is_apply(const struct request *req)
+{
+    enum body_type type;
+    return negotiate_patch(&req->headers, &type, NULL) == 0 && type == BODY_APPLY;
+}
+
 /* The verb in capitals; what nobody serves is one series, whatever clients invent. */
 static const char *verb_label(const struct request *req)
 {
@@ -51,7 +57,7 @@ static const char *verb_label(const struct request *req)
     };
     for (size_t i = 0; req->route.verb && i < ARRAY_LEN(verbs); i++)
         if (strcmp(req->route.verb, verbs[i][0]) == 0)
-            return verbs[i][1];
+            return strcmp(verbs[i][1], "PATCH") == 0 && is_apply(req) ? "APPLY" : verbs[i][1];
     return "other";
 }
 

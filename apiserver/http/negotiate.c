@@ -336,13 +336,15 @@ int negotiate_patch(const struct pairs *headers, enum body_type *ret, struct err
 {
     static const struct body_name names[] = {{"application/json-patch+json", BODY_JSON_PATCH},
                                              {"application/merge-patch+json", BODY_MERGE_PATCH},
+                                             {"application/apply-patch+yaml", BODY_APPLY},
                                              {0}};
     const struct body_name *found = find_body(headers, names);
     if (!found)
         return err_set(
             err, ERR_UNSUPPORTED_MEDIA,
             "the body of the request was in an unknown format - accepted media types include: "
-            "application/json-patch+json, application/merge-patch+json");
+            "application/json-patch+json, application/merge-patch+json, "
+            "application/apply-patch+yaml");
     *ret = found->type;
     return 0;
 }

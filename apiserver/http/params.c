@@ -11,7 +11,8 @@
 #include "apiserver/http/negotiate.h"
 #include "apiserver/http/route.h"
 
-#define FIELD_MANAGER_MAX 128 /* bytes. Source: docs/kubernetes-api.md 22.1 */
+/* Bytes kept of a User-Agent. Source: docs/kubernetes-api.md 29.2 */
+#define AGENT_MANAGER_MAX 128
 
 /* ---- 422 ---- */
 
@@ -255,31 +256,6 @@ int params_selector(const struct list_options *o, const char *path_name, struct 
 
 /* ---- writes ---- */
 
-/* Go's unicode.IsPrint over the bytes of the name. */
-static void check_manager(const char *manager, struct err *causes)
-{
-    size_t n = strlen(manager);
-    if (n > FIELD_MANAGER_MAX)
-        err_cause(causes, "FieldValueTooLong", "fieldManager",
-                  "Too long: may not be more than %d bytes", FIELD_MANAGER_MAX);
-    SCOPED(buf_fini) struct buf quoted = {0};
-    buf_go_quote(&quoted, manager, n);
-    for (size_t i = 0, position = 0; i < n; position++) {
-        uint32_t rune;
-        size_t len = str_utf8_decode(manager + i, n - i, &rune);
-        SCOPED(buf_fini) struct buf one = {0};
-        buf_go_quote(&one, manager + i, len ? len : 1);
-        bool is_escaped = len && rune != '"' && rune != '\\' && buf_cstr(&one)[1] == '\\';
-        if (is_escaped || !len)
-            err_cause(causes, "FieldValueInvalid", "fieldManager",
-                      "Invalid value: %s: invalid character U+%04X (at position %zu)",
-                      buf_cstr(&quoted), len ? rune : 0xfffdu, i);
-        if (is_escaped || !len)
-            return;
-        i += len;
-    }
-}
-
 /* The only legal value is All; several are shown as a list. */
 static void check_dry_run(const char *const *values, size_t n, bool *ret, struct err *causes)
 {
@@ -329,29 +305,46 @@ static const char *manager_of(struct request *req)
         return given;
     const char *agent = pairs_get_ci(&req->headers, "User-Agent");
     SCOPED(buf_fini) struct buf name = {0};
-    for (; agent && *agent && *agent != '/' && name.len < FIELD_MANAGER_MAX; agent++)
+    for (; agent && *agent && *agent != '/' && name.len < AGENT_MANAGER_MAX; agent++)
         if ((unsigned char)*agent >= 0x20 && *agent != 0x7f)
             buf_putc(&name, *agent);
     return arena_strdup(&req->arena, name.len ? buf_cstr(&name) : "unknown");
 }
 
-int params_write(struct request *req, const char *options_kind, struct write_options *ret,
-                 struct err *err)
+static int write_options(struct request *req, const char *options_kind, struct err *causes,
+                         struct write_options *ret, struct err *err)
 {
     struct write_options o = {.warnings = &req->warnings, .deadline_ms = req->deadline_ms};
-    SCOPED(err_fini) struct err causes = {0};
     const char *manager = pairs_get(&req->params, "fieldManager");
-    if (pairs_get(&req->params, "force") && strcmp(options_kind, "PatchOptions") == 0)
-        cause_forbidden(&causes, "force", "may not be specified for non-apply patch");
-    check_manager(manager ? manager : "", &causes);
-    check_dry_run_query(req, &o.dry_run, &causes);
-    check_validation(pairs_get(&req->params, "fieldValidation"), &o.field_validation, &causes);
-    int r = params_invalid(&causes, options_kind, err);
+    name_check_manager(manager ? manager : "", "fieldManager", causes);
+    check_dry_run_query(req, &o.dry_run, causes);
+    check_validation(pairs_get(&req->params, "fieldValidation"), &o.field_validation, causes);
+    int r = params_invalid(causes, options_kind, err);
     if (r < 0)
         return r;
     o.field_manager = manager_of(req);
     *ret = o;
     return 0;
+}
+
+int params_write(struct request *req, const char *options_kind, struct write_options *ret,
+                 struct err *err)
+{
+    SCOPED(err_fini) struct err causes = {0};
+    if (pairs_get(&req->params, "force") && strcmp(options_kind, "PatchOptions") == 0)
+        cause_forbidden(&causes, "force", "may not be specified for non-apply patch");
+    return write_options(req, options_kind, &causes, ret, err);
+}
+
+int params_apply(struct request *req, struct write_options *ret, bool *ret_force, struct err *err)
+{
+    SCOPED(err_fini) struct err causes = {0};
+    const char *manager = pairs_get(&req->params, "fieldManager");
+    if (!manager || !*manager)
+        err_cause(&causes, "FieldValueRequired", "fieldManager",
+                  "Required value: is required for apply patch");
+    *ret_force = route_flag(&req->params, "force");
+    return write_options(req, "PatchOptions", &causes, ret, err);
 }
 
 /* ---- delete ---- */

@@ -35,6 +35,8 @@ int params_selector(const struct list_options *o, const char *path_name, struct 
  * UpdateOptions or PatchOptions. */
 int params_write(struct request *req, const char *options_kind, struct write_options *ret,
                  struct err *err);
+/* The same for apply, which needs a fieldManager and may be forced. */
+int params_apply(struct request *req, struct write_options *ret, bool *ret_force, struct err *err);
 
 /* DeleteOptions from the body when there is one, else from the query. *ret_tree owns strings of
  * ret: json_free. orphan_dependents false makes a 202 of a delete that waits. */

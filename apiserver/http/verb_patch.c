@@ -1,5 +1,5 @@
-/* PATCH by JSON patch and by merge patch, of an object or of its status. A further kind of patch
- * joins in negotiate_patch and patch_call_apply. Source: docs/kubernetes-api.md 27. */
+/* PATCH by JSON patch and by merge patch, of an object or of its status; apply is verb_apply.c's.
+ * Source: docs/kubernetes-api.md 27. */
 #include "apiserver/http/verb_patch.h"
 
 #include "apiserver/base/json.h"
@@ -74,7 +74,11 @@ int verb_patch(struct pipeline *p, struct request *req, struct response *resp, s
     struct object *o = NULL;
     if (patch_call_start(&call, req, err) < 0 || handler_check_name(req, err) < 0 ||
         negotiate(&req->headers, &req->params, NEGOTIATE_RESOURCE, &form, err) < 0 ||
-        body_check_size(req, err) < 0 || params_write(req, "PatchOptions", &options, err) < 0)
+        body_check_size(req, err) < 0)
+        return -(int)err->code;
+    if (call.type == BODY_APPLY)
+        return verb_apply(p, req, resp, err);
+    if (params_write(req, "PatchOptions", &options, err) < 0)
         return -(int)err->code;
     options.decode_findings = &call.findings;
     struct update_request update = {.kind = r->kind,

@@ -1,9 +1,10 @@
-/* A patch being applied to what is stored: shared by PATCH of objects and of their scale. One
- * request, one thread. */
+/* What PATCH of objects and of their scale share: a patch being applied to what is stored, and the
+ * answer of the scale endpoint. One request, one thread. */
 #pragma once
 
 #include "apiserver/http/negotiate.h"
 #include "apiserver/http/request.h"
+#include "apiserver/http/respond.h"
 
 struct patch_call { /* starts with req and type; patch_call_fini */
     const struct request *req;
@@ -15,7 +16,10 @@ void patch_call_fini(struct patch_call *c);
 /* ret is the patched tree, with apiVersion and kind. Errors: ERR_BAD_REQUEST, ERR_INVALID,
  * ERR_TOO_LARGE. */
 int patch_call_apply(struct patch_call *c, const cJSON *old, cJSON **ret, struct err *err);
-/* What every patch begins with: type and size of the body. */
+/* What every patch begins with: the type of the body. */
 int patch_call_start(struct patch_call *c, const struct request *req, struct err *err);
 /* 422: patch: Invalid value: "<the patched JSON>": <why>. */
 int patch_call_invalid(const cJSON *patched, const char *why, struct err *err);
+/* 200 with the Scale of parent, transformed as asked (verb_scale.c). */
+int respond_scale(const struct answer *a, const struct object *parent, struct response *resp,
+                  struct err *err);

@@ -130,8 +130,8 @@ static int print_scale_table(const struct answer *a, const cJSON *scale, struct 
     return 0;
 }
 
-static int respond_scale(const struct answer *a, const struct object *parent, struct response *resp,
-                         struct err *err)
+int respond_scale(const struct answer *a, const struct object *parent, struct response *resp,
+                  struct err *err)
 {
     SCOPED(json_free_p) cJSON *tree = object_tree(parent), *scale = NULL;
     int r = scale_of(a->kind, tree, &scale, err);
@@ -283,6 +283,7 @@ static int write_scale(struct pipeline *p, struct scale_call *c, const struct ne
     struct update_request update = {.kind = r->kind,
                                     .namespace_name = r->namespace_name,
                                     .name = r->name,
+                                    .is_scale = true,
                                     .is_patch = c->patch != NULL,
                                     .change = change,
                                     .ctx = c};
@@ -342,7 +343,11 @@ int verb_scale_patch(struct pipeline *p, struct request *req, struct response *r
     SCOPED(patch_call_fini) struct patch_call patch = {0};
     if (patch_call_start(&patch, req, err) < 0 || handler_check_name(req, err) < 0 ||
         negotiate(&req->headers, &req->params, NEGOTIATE_RESOURCE, &form, err) < 0 ||
-        body_check_size(req, err) < 0 || params_write(req, "PatchOptions", &options, err) < 0)
+        body_check_size(req, err) < 0)
+        return -(int)err->code;
+    if (patch.type == BODY_APPLY)
+        return verb_apply(p, req, resp, err);
+    if (params_write(req, "PatchOptions", &options, err) < 0)
         return -(int)err->code;
     options.decode_findings = &patch.findings;
     struct scale_call call = {.req = req, .patch = &patch};

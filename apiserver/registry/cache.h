@@ -213,5 +213,16 @@ void bind_free(struct bind *b);
 void bind_note(struct bind *b, const struct table *t, const char *item, const struct change *c);
 void bind_reload(struct bind *b, const struct registry *r); /* after a load; the sync thread */
 
+/* An update of what is not there (create.c): object, which is used up, is admitted and stored.
+ * 0 = stored, 1 = somebody else made it meanwhile. */
+struct missing {
+    struct registry *registry;
+    struct table *table;
+    const struct update_request *req;
+    const struct write_options *opts;
+    int64_t deadline_ms;
+    struct pairs *warnings;
+};
+int create_missing(const struct missing *m, cJSON *object, struct object **ret, struct err *err);
 char *object_print_stored(cJSON *tree,
                           size_t *ret_len); /* sorts tree and drops its resourceVersion */

@@ -37,6 +37,7 @@ struct creation {
     const struct write_options *opts;
     int64_t deadline_ms;
     bool is_last_attempt_of_many;
+    const struct update_request *update; /* of what is not there; NULL = POST */
 };
 
 static int create_dry(const struct creation *c, const cJSON *object, char *take_json, size_t len,
@@ -139,6 +140,12 @@ static int create_for_real(const struct creation *c, const cJSON *object, char *
     return create_attempt(c, object, &plain, ret, err);
 }
 
+/* What is known of the object once it is right, and before it is stored. */
+static int check_admitted(const struct creation *c, const cJSON *object, struct err *err)
+{
+    return c->update ? c->update->may_create(c->update->ctx, err) : check_version(object, err);
+}
+
 /* Admission and storing of one tree, which is used up. */
 static int create_once(const struct creation *c, cJSON *object, struct pairs *warnings,
                        struct object **ret, struct err *err)
@@ -148,17 +155,37 @@ static int create_once(const struct creation *c, cJSON *object, struct pairs *wa
         .kind = c->table->kind,
         .operation = ADMIT_CREATE,
         .is_system = opts->is_system,
+        .is_patch = c->update && c->update->is_patch,
+        .is_applied = c->update && c->update->is_applied,
         .namespace_name = c->namespace_name,
+        .name = c->update ? c->update->name : NULL,
+        .manager = opts->field_manager,
         .field_validation = opts->field_validation,
         .decode_findings = opts->decode_findings,
     };
     int rc = admit(c->registry->admit, &request, object, warnings, err);
-    if (rc < 0 || (rc = check_version(object, err)) < 0)
+    if (rc < 0 || (rc = check_admitted(c, object, err)) < 0)
         return rc;
     size_t len;
     char *json = object_print_stored(object, &len);
     return opts->dry_run ? create_dry(c, object, json, len, ret, err)
                          : create_for_real(c, object, json, len, ret, err);
+}
+
+int create_missing(const struct missing *m, cJSON *object, struct object **ret, struct err *err)
+{
+    const struct update_request *req = m->req;
+    struct creation c = {.registry = m->registry,
+                         .table = m->table,
+                         .namespace_name = req->namespace_name ? req->namespace_name : "",
+                         .opts = m->opts,
+                         .deadline_ms = m->deadline_ms,
+                         .update = req};
+    int rc = create_once(&c, object, m->warnings, ret, err);
+    if (rc != -ERR_ALREADY_EXISTS)
+        return rc;
+    err_fini(err);
+    return 1;
 }
 
 int registry_create(struct registry *r, const struct kind *kind, const char *namespace_name,

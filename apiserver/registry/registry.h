@@ -137,16 +137,39 @@ int registry_create(struct registry *r, const struct kind *kind, const char *nam
 struct update_request {
     const struct kind *kind;
     const char *namespace_name, *name;
-    bool is_status; /* the /status endpoint: only status is taken */
-    bool is_patch;  /* the result comes from a patch */
+    bool is_status;  /* the /status endpoint: only status is taken */
+    bool is_scale;   /* the /scale endpoint, for managedFields: only replicas were changed */
+    bool is_patch;   /* the result comes from a patch */
+    bool is_applied; /* by apply: see admit_request */
     int (*change)(void *ctx, const cJSON *old, cJSON **ret, struct err *err);
+    /* Of what is not there change gets NULL and makes the object; asked whether it may, once it is
+     * known to be right. NULL = what is not there is ERR_NOT_FOUND. */
+    int (*may_create)(void *ctx, struct err *err);
     void *ctx;
+    bool *ret_created; /* out; needed with may_create */
 };
 /* ret: the stored (or would-be) object, a new reference. An update that leaves a terminating object
  * without finalizers deletes it. A result equal to the stored object writes nothing. ERR_CONFLICT
  * when the new tree names another resourceVersion. */
 int registry_update(struct registry *r, const struct update_request *req,
                     const struct write_options *opts, struct object **ret, struct err *err);
+
+/* Server-side apply. */
+struct apply_request {
+    const struct kind *kind;
+    const char *namespace_name, *name;
+    const char *subresource;      /* "", "status" or "scale" */
+    const cJSON *patch;           /* any tree */
+    const struct pairs *repeated; /* keys that came twice, as texts: line 1: key "a" ... */
+    bool force;
+    int (*may_create)(void *ctx, struct err *err); /* as in update_request; not for subresources */
+    void *ctx;
+};
+/* ret: the object (of a scale, its parent) as it is now. ERR_CONFLICT with a cause per field that
+ * others own. */
+int registry_apply(struct registry *r, const struct apply_request *req,
+                   const struct write_options *opts, struct object **ret, bool *ret_created,
+                   struct err *err);
 
 struct delete_options {
     const char *uid, *resource_version; /* preconditions, NULL = none */

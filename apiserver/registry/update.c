@@ -41,6 +41,15 @@ static bool is_last_step(const struct object *old, const cJSON *tree)
            json_i64_or(tree, "metadata.deletionGracePeriodSeconds", 0) == 0;
 }
 
+/* Nothing is there, and that will do. */
+static bool becomes_missing(const struct updater *u, int rc, struct err *err)
+{
+    if (rc != -ERR_NOT_FOUND || !u->req->may_create)
+        return false;
+    err_fini(err);
+    return true;
+}
+
 /* Writes json over the old state, or removes the object. 0 = done (result set), 1 = old was
  * replaced by what is there now. */
 static int store_change(struct updater *u, char *take_json, size_t len, bool is_removal,
@@ -72,7 +81,7 @@ static int store_change(struct updater *u, char *take_json, size_t len, bool is_
     if (outcome == COMMIT_RACED) {
         struct object *now = NULL;
         rc = current_of_race(t, u->old->name, &current, &now, err);
-        if (rc < 0)
+        if (rc < 0 && !becomes_missing(u, rc, err))
             return rc;
         set_old(u, now, false);
         return 1;
@@ -89,10 +98,13 @@ static int admit_change(struct updater *u, const cJSON *old_tree, cJSON *tree, s
         .kind = u->table->kind,
         .operation = ADMIT_UPDATE,
         .is_status = u->req->is_status,
+        .is_scale = u->req->is_scale,
+        .is_applied = u->req->is_applied,
         .is_patch = u->req->is_patch,
         .is_system = u->opts->is_system,
         .namespace_name = u->req->namespace_name ? u->req->namespace_name : "",
         .name = u->req->name,
+        .manager = u->opts->field_manager,
         .old = old_tree,
         .field_validation = u->opts->field_validation,
         .decode_findings = u->opts->decode_findings,
@@ -100,9 +112,46 @@ static int admit_change(struct updater *u, const cJSON *old_tree, cJSON *tree, s
     return admit(u->registry->admit, &request, tree, &u->warnings, err);
 }
 
+/* Reads the object from the store. 1 = it is another one than the try worked on, which is over. */
+static int look_again(struct updater *u, struct err *err)
+{
+    struct object *stored = NULL;
+    int rc = current_stored(u->registry, u->table, u->req->is_patch ? "patch" : "update",
+                            u->req->namespace_name, u->req->name, u->deadline_ms, &stored, err);
+    if (rc < 0 && !becomes_missing(u, rc, err))
+        return rc;
+    bool is_other = !u->old || !stored || stored->rev != u->old->rev;
+    set_old(u, stored, false);
+    return is_other;
+}
+
+/* One try without an old state: 0 = done, 1 = again. */
+static int create_first(struct updater *u, struct err *err)
+{
+    SCOPED(json_free_p) cJSON *tree = NULL;
+    const struct missing m = {.registry = u->registry,
+                              .table = u->table,
+                              .req = u->req,
+                              .opts = u->opts,
+                              .deadline_ms = u->deadline_ms,
+                              .warnings = &u->warnings};
+    int rc = u->req->change(u->req->ctx, NULL, &tree, err);
+    if (rc == 0)
+        rc = create_missing(&m, tree, &u->result, err);
+    if (rc == 0)
+        *u->req->ret_created = true;
+    if (rc == 1)
+        rc = look_again(u, err);
+    return rc;
+}
+
 /* One try on u->old: 0 = done, 1 = again. */
 static int update_once(struct updater *u, struct err *err)
 {
+    if (!u->old) {
+        pairs_fini(&u->warnings);
+        return create_first(u, err);
+    }
     SCOPED(json_free_p) cJSON *old_tree = object_tree(u->old), *tree = NULL;
     pairs_fini(&u->warnings);
     int rc = u->req->change(u->req->ctx, old_tree, &tree, err);
@@ -120,19 +169,6 @@ static int update_once(struct updater *u, struct err *err)
     if (u->opts->dry_run)
         return object_from_bytes(u->table->kind, steal(&json), len, u->old->rev, &u->result, err);
     return store_change(u, steal(&json), len, is_removal, err);
-}
-
-/* Reads the object from the store. 1 = it is another one than the try worked on, which is over. */
-static int look_again(struct updater *u, struct err *err)
-{
-    struct object *stored = NULL;
-    int rc = current_stored(u->registry, u->table, u->req->is_patch ? "patch" : "update",
-                            u->req->namespace_name, u->req->name, u->deadline_ms, &stored, err);
-    if (rc < 0)
-        return rc;
-    bool is_other = !u->old || stored->rev != u->old->rev;
-    set_old(u, stored, false);
-    return is_other;
 }
 
 /* After a try on a cached object that was refused (with refusal) or left it unchanged: 0 = that

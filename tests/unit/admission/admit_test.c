@@ -260,7 +260,8 @@ START_TEST(test_create)
     ck_assert_int_eq(json_i64_or(tree, "metadata.generation", 0), 1);
     ck_assert_uint_eq(strlen(json_str(tree, "metadata.uid")), 36);
     ck_assert_ptr_null(json_get(tree, "status"));
-    static const char *const set[] = {"creationTimestamp", "namespace", "generation", "uid"};
+    static const char *const set[] = {"creationTimestamp", "namespace", "generation", "uid",
+                                      "managedFields"};
     for (size_t i = 0; i < ARRAY_LEN(set); i++)
         json_remove(json_get(tree, "metadata"), set[i]);
     SCOPED_FREE char *rest = json_to_str(json_get(tree, "metadata"));
@@ -353,7 +354,7 @@ START_TEST(test_strict)
     pairs_add(&yaml, "line 5: key \"a\" already set in map", "");
     pairs_add(&yaml, "line 6: key \"b\" already set in map", "");
     const char *body = "{" HEAD "\"metadata\":{\"name\":\"a\",\"bogus\":1},\"spec\":{\"what\":1,"
-                                "\"operatingMode\":\"X\"," POD "}}";
+                       "\"operatingMode\":\"X\"," POD "}}";
     struct admit_request req = {.field_validation = FIELD_VALIDATION_STRICT,
                                 .decode_findings = &findings};
     ck_assert_ptr_null(run(&req, body, &warnings, &err));
@@ -413,14 +414,14 @@ static const struct {
      INVALID "metadata.deletionGracePeriodSeconds: Invalid value: 5: field is immutable"},
     {OLD, "\"metadata\":{" NEW_META "},\"spec\":{" POD ",\"service\":true}",
      "{" HEAD "\"metadata\":{\"creationTimestamp\":\"2025-01-01T00:00:00Z\",\"generation\":4,"
-              "\"name\":\"a\",\"namespace\":"
+     "\"name\":\"a\",\"namespace\":"
      "\"ns\",\"resourceVersion\":\"5\",\"uid\":\"u-1\"},\"spec\":{\"operatingMode\":"
      "\"Running\"," POD
      ",\"service\":true,\"shutdownPolicy\":\"Retain\"},\"status\":{\"service\":\"s\"}}",
      NULL},
     {OLD, "\"metadata\":{" NEW_META ",\"generateName\":\"x-\"}" SPEC,
      "{" HEAD "\"metadata\":{\"creationTimestamp\":\"2025-01-01T00:00:00Z\",\"generateName\":\"x-"
-              "\",\"generation\":3,"
+     "\",\"generation\":3,"
      "\"name\":\"a\",\"namespace\":\"ns\",\"resourceVersion\":\"5\",\"uid\":\"u-1\"}" OLD_SPEC
      ",\"status\":{\"service\":\"s\"}}",
      NULL},

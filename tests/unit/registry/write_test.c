@@ -272,7 +272,7 @@ START_TEST(test_update_system_fields)
         {"metadata.namespace", "null"},
         {"metadata.annotations", "{}"},
         {"metadata.selfLink", "\"/x\""},
-        {"metadata.managedFields", "[]"},
+        {"metadata.managedFields", "null"},
         {"status", "{\"service\":\"x\"}"},
     };
     for (size_t i = 0; i < ARRAY_LEN(ignored); i++) {

@@ -1,0 +1,63 @@
+/* PATCH by server-side apply. What is not there is made, if the user may create it: that is asked
+ * once it is known to be needed. Source: docs/kubernetes-api.md 6.3, 28. */
+#include "apiserver/base/json.h"
+#include "apiserver/base/mem.h"
+#include "apiserver/http/body.h"
+#include "apiserver/http/handler.h"
+#include "apiserver/http/params.h"
+#include "apiserver/http/verb_patch.h"
+
+struct caller {
+    struct pipeline *p;
+    const struct request *req;
+};
+
+static int may_create(void *ctx, struct err *err)
+{
+    const struct caller *c = ctx;
+    const struct route *r = &c->req->route;
+    const struct access access = {.verb = "create",
+                                  .is_resource = true,
+                                  .path = r->path,
+                                  .namespace_name = r->namespace_name,
+                                  .group = r->group,
+                                  .version = r->version,
+                                  .resource = r->resource,
+                                  .subresource = r->subresource,
+                                  .name = r->name};
+    return auth_authorize(c->p->config.auth, &c->req->user, &access, err);
+}
+
+int verb_apply(struct pipeline *p, struct request *req, struct response *resp, struct err *err)
+{
+    const struct route *r = &req->route;
+    struct negotiated form;
+    struct write_options options;
+    struct caller caller = {.p = p, .req = req};
+    SCOPED(pairs_fini) struct pairs repeated = {0};
+    SCOPED(json_free_p) cJSON *patch = NULL;
+    struct object *o = NULL;
+    bool is_forced, is_created;
+    if (negotiate(&req->headers, &req->params, NEGOTIATE_RESOURCE, &form, err) < 0 ||
+        params_apply(req, &options, &is_forced, err) < 0 ||
+        body_decode_apply(req, &repeated, &patch, err) < 0)
+        return -(int)err->code;
+    const struct apply_request apply = {.kind = r->kind,
+                                        .namespace_name = r->namespace_name,
+                                        .name = r->name,
+                                        .subresource = r->subresource,
+                                        .patch = patch,
+                                        .repeated = &repeated,
+                                        .force = is_forced,
+                                        .may_create = may_create,
+                                        .ctx = &caller};
+    int result = registry_apply(p->config.registry, &apply, &options, &o, &is_created, err);
+    if (result < 0)
+        return result;
+    const struct answer a = {.req = req, .form = &form, .kind = r->kind, .clock = p->config.clock};
+    bool is_scale = strcmp(r->subresource, "scale") == 0;
+    result = is_scale ? respond_scale(&a, o, resp, err)
+                      : respond_object(&a, is_created ? 201 : 200, o, resp, err);
+    object_unref(o);
+    return result;
+}
