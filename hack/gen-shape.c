@@ -314,8 +314,8 @@ static void print_doc(struct gen *g, const char *type, const char *field, const 
         (void)fprintf(stderr, "gen-shape: no text for %s%s%s\n", type, field ? "." : "",
                       field ? field : "");
         g->warnings++;
-        text = made =
-            field ? xasprintf("%s of type %s.", field, of) : xasprintf("%s of a pod.", type);
+        made = field ? xasprintf("%s of type %s.", field, of) : xasprintf("%s of a pod.", type);
+        text = made;
     }
     buf_puts(&g->out, indent);
     buf_puts(&g->out, ".doc = ");

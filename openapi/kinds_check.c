@@ -179,7 +179,11 @@ static bool is_shared(const char *ref)
 
 static void check_kind(struct checker *c, const struct kind *k)
 {
-    if (!k->doc || !k->shape || !k->list_kind || !k->singular || !k->plural)
+    if (!k->shape) {
+        mistake(c, &(struct shape){.name = k->kind}, NULL, "the kind has no shape");
+        return;
+    }
+    if (!k->doc || !k->list_kind || !k->singular || !k->plural)
         mistake(c, k->shape, NULL, "the kind lacks a name or text");
     if (!str_equal(k->shape->ref, k->schema_name) || is_shared(k->schema_name))
         mistake(c, k->shape, NULL, "schema name and shape differ, or the name is taken");

@@ -73,7 +73,8 @@ static bool keys_equal(const cJSON *a, const cJSON *b, const struct field *f)
     for (const char *const *key = f->keys; *key; key++) {
         const cJSON *in_a = cJSON_IsObject(a) ? json_get(a, *key) : NULL;
         const cJSON *in_b = cJSON_IsObject(b) ? json_get(b, *key) : NULL;
-        if (!in_a != !in_b || (in_a && !values_equal(in_a, in_b)))
+        bool is_equal = in_a && in_b ? values_equal(in_a, in_b) : in_a == in_b;
+        if (!is_equal)
             return false;
     }
     return true;

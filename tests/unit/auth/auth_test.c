@@ -71,7 +71,8 @@ static size_t load_chain(const char *name, struct cert_der *chain, size_t max)
     while (f && n < max && (x = PEM_read_X509(f, NULL, NULL, NULL))) {
         unsigned char *der = NULL;
         int len = i2d_X509(x, &der);
-        chain[n++] = (struct cert_der){.p = xmemdup(der, (size_t)len), .n = (size_t)len};
+        chain[n] = (struct cert_der){.p = xmemdup(der, (size_t)len), .n = (size_t)len};
+        n++;
         OPENSSL_free(der);
         X509_free(x);
     }

@@ -31,14 +31,16 @@ static size_t chain_of(const char *name, struct cert_der *chain, size_t max)
     FILE *f = fopen(certs_path(name), "re");
     size_t n = 0;
     X509 *x;
-    while (n < max && (x = PEM_read_X509(f, NULL, NULL, NULL))) {
+    while (f && n < max && (x = PEM_read_X509(f, NULL, NULL, NULL))) {
         unsigned char *der = NULL;
         int len = i2d_X509(x, &der);
-        chain[n++] = (struct cert_der){.p = xmemdup(der, (size_t)len), .n = (size_t)len};
+        chain[n] = (struct cert_der){.p = xmemdup(der, (size_t)len), .n = (size_t)len};
+        n++;
         OPENSSL_free(der);
         X509_free(x);
     }
-    fclose(f);
+    if (f)
+        fclose(f);
     return n;
 }
 
