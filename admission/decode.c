@@ -7,6 +7,7 @@
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
 #include "openapi/goprint.h"
+#include "openapi/kinds.h"
 #include "openapi/prune.h"
 
 /* ---- refusals ---- */
@@ -63,7 +64,7 @@ int step_group_version(struct admission *a, struct err *err)
                        "the object provided is unrecognized (must be of type %s): %s", k->kind,
                        why);
     }
-    SCOPED_FREE char *expected = xasprintf("%s%s%s", k->group, k->group[0] ? "/" : "", k->version);
+    SCOPED_FREE char *expected = kind_api_version(k);
     if (a->req->is_patch || strcmp(version, expected) == 0)
         return 0;
     return err_set(err, ERR_BAD_REQUEST,

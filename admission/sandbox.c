@@ -1,6 +1,7 @@
 /* The rules of a Sandbox. Source: docs/resources.md 4. */
 #include "admission/strategy.h"
 #include "apiserver/base/json.h"
+#include "apiserver/base/str.h"
 #include "openapi/kinds.h"
 
 #define SERVICE_NAME_MAX 63 /* characters */
@@ -19,10 +20,7 @@ static bool service_can_be_named(const cJSON *self, const cJSON *old_self)
     (void)old_self;
     if (!json_bool_or(self, "spec.service", false))
         return true;
-    size_t characters = 0;
-    for (const char *p = json_str_or(self, "metadata.name", ""); *p; p++)
-        characters += ((unsigned char)*p & 0xc0) != 0x80;
-    return characters <= SERVICE_NAME_MAX;
+    return str_utf8_count(json_str_or(self, "metadata.name", "")) <= SERVICE_NAME_MAX;
 }
 
 static const struct rule_check rules[] = {

@@ -31,10 +31,14 @@ static const struct column default_columns[] = {
     {0},
 };
 
-static const char *const type_names[] = {
-    [COL_STRING] = "string",   [COL_INTEGER] = "integer", [COL_NUMBER] = "number",
-    [COL_BOOLEAN] = "boolean", [COL_DATE] = "date",
-};
+const char *column_type_name(enum column_type type)
+{
+    static const char *const names[] = {
+        [COL_STRING] = "string",   [COL_INTEGER] = "integer", [COL_NUMBER] = "number",
+        [COL_BOOLEAN] = "boolean", [COL_DATE] = "date",
+    };
+    return names[type];
+}
 
 static const struct column *columns_of(const struct kind *kind)
 {
@@ -60,8 +64,8 @@ cJSON *columns_definitions(const struct kind *kind)
     for (const struct column *c = columns_of(kind); c->name; c++) {
         SCOPED_FREE char *made =
             xasprintf("Custom resource definition column (in JSONPath format): %s", c->path);
-        json_push(list, definition(c->name, type_names[c->type], "", c->doc ? c->doc : made,
-                                   c->priority));
+        json_push(list, definition(c->name, column_type_name(c->type), "",
+                                   c->doc ? c->doc : made, c->priority));
     }
     return list;
 }

@@ -6,6 +6,8 @@
 
 #include "openapi/shape.h"
 
+/* As OpenAPI and a CustomResourceDefinition name it. */
+const char *column_type_name(enum column_type type);
 /* columnDefinitions as a JSON array: Name first, Age last when the kind declares no columns. */
 cJSON *columns_definitions(const struct kind *kind);
 /* The cells of one object as a JSON array; ages are rendered against now. Strings are made of any

@@ -1,6 +1,7 @@
 /* A kind as the CustomResourceDefinition that it could have been; see doc.h. */
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
+#include "openapi/columns.h"
 #include "openapi/doc.h"
 #include "openapi/doc_schema.h"
 
@@ -20,16 +21,12 @@ static cJSON *names(const struct kind *kind)
 
 static cJSON *columns(const struct column *c)
 {
-    static const char *const types[] = {
-        [COL_STRING] = "string",   [COL_INTEGER] = "integer", [COL_NUMBER] = "number",
-        [COL_BOOLEAN] = "boolean", [COL_DATE] = "date",
-    };
     cJSON *list = json_array();
     for (; c->name; c++) {
         cJSON *one = json_object();
         json_set_str(one, "jsonPath", c->path);
         json_set_str(one, "name", c->name);
-        json_set_str(one, "type", types[c->type]);
+        json_set_str(one, "type", column_type_name(c->type));
         if (c->priority)
             json_set_int(one, "priority", c->priority);
         json_push(list, one);

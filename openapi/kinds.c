@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "apiserver/base/mem.h"
 #include "apiserver/base/str.h"
 
 const struct kind *const kinds_all[] = {
@@ -48,6 +49,16 @@ bool kind_group_version_served(const char *group, const char *version)
         if (str_equal((*k)->group, group) && str_equal((*k)->version, version))
             return true;
     return false;
+}
+
+char *kind_resource_name(const struct kind *k)
+{
+    return xasprintf("%s%s%s", k->plural, k->group[0] ? "." : "", k->group);
+}
+
+char *kind_api_version(const struct kind *k)
+{
+    return xasprintf("%s%s%s", k->group, k->group[0] ? "/" : "", k->version);
 }
 
 const struct field *shape_field(const struct shape *s, const char *name)

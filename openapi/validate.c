@@ -13,6 +13,7 @@
 #include "apiserver/base/json.h"
 #include "apiserver/base/map.h"
 #include "apiserver/base/mem.h"
+#include "apiserver/base/str.h"
 #include "openapi/goprint.h"
 #include "openapi/kinds.h"
 #include "openapi/listtype.h"
@@ -171,14 +172,6 @@ static void check_integer(struct check *c, const cJSON *value, const struct fiel
     check_bounds(c, value, f, path);
 }
 
-static size_t characters(const char *s)
-{
-    size_t n = 0;
-    for (; *s; s++)
-        n += ((unsigned char)*s & 0xc0) != 0x80;
-    return n;
-}
-
 static void report_string(struct check *c, const cJSON *value, const struct walk_path *path,
                           const char *reason, const char *rule)
 {
@@ -193,7 +186,7 @@ static void check_text(struct check *c, const cJSON *value, const struct field *
 {
     SCOPED(buf_fini) struct buf rule = {0};
     bool has_length = f->max_length || f->min_length;
-    int64_t n = has_length ? (int64_t)characters(value->valuestring) : 0;
+    int64_t n = has_length ? (int64_t)str_utf8_count(value->valuestring) : 0;
     if (f->max_length && n > f->max_length) {
         buf_printf(&rule, "Too long: may not be more than %lld bytes", (long long)f->max_length);
         report_plain(c, path, "FieldValueTooLong", buf_cstr(&rule));

@@ -66,7 +66,10 @@ static void ports_add_containers(struct ports *ports, const cJSON *containers, b
         if (sidecars_only && !str_equal(json_str(c, "restartPolicy"), "Always"))
             continue;
         const cJSON *p;
-        cJSON_ArrayForEach(p, json_get(c, "ports")) ports_add(ports, p);
+        cJSON_ArrayForEach(p, json_get(c, "ports"))
+        {
+            ports_add(ports, p);
+        }
     }
 }
 
@@ -78,20 +81,11 @@ static int port_order(const void *a, const void *b)
     return strcmp(x->protocol, y->protocol);
 }
 
-static char *lower(const char *s)
-{
-    char *out = xstrdup(s);
-    for (char *c = out; *c; c++) {
-        if (*c >= 'A' && *c <= 'Z')
-            *c = (char)(*c - 'A' + 'a');
-    }
-    return out;
-}
-
 /* p-PORT-protocol, with -2, -3, ... when the name is in use. */
 static char *port_generate_name(const struct ports *ports, const struct port *p)
 {
-    SCOPED_FREE char *protocol = lower(p->protocol);
+    SCOPED_FREE char *protocol = xstrdup(p->protocol);
+    str_lower(protocol);
     char *name = xasprintf("p-%" PRId64 "-%s", p->number, protocol);
     for (unsigned i = 2; ports_name_taken(ports, name); i++) {
         free(name);

@@ -5,22 +5,11 @@
 #include "apiserver/base/clock.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
+#include "apiserver/base/str.h"
 #include "reconcile/child.h"
 
 #define NOTE_MAX 1024     /* bytes; events.k8s.io/v1 validation */
 #define NAME_PART_MAX 240 /* so that name and suffix stay below 253 */
-
-/* Cut at NOTE_MAX without splitting a UTF-8 sequence. */
-static char *note_text(const char *note)
-{
-    size_t n = strlen(note);
-    if (n > NOTE_MAX) {
-        n = NOTE_MAX;
-        while (n > 0 && ((unsigned char)note[n] & 0xC0) == 0x80)
-            n--;
-    }
-    return xstrndup(note, n);
-}
 
 cJSON *event_make(const cJSON *regarding, const struct event_text *text, const char *controller,
                   const char *instance, int64_t now_unix_ms, const struct randomness *randomness)
@@ -29,7 +18,8 @@ cJSON *event_make(const cJSON *regarding, const struct event_text *text, const c
     rand_name_suffix(randomness, suffix, sizeof suffix - 1);
     clock_print_rfc3339_micro(now_unix_ms * 1000, now);
     SCOPED_FREE char *name = xasprintf("%.*s.%s", NAME_PART_MAX, meta_name(regarding), suffix);
-    SCOPED_FREE char *note = note_text(text->note);
+    SCOPED_FREE char *note =
+        xstrndup(text->note, str_utf8_cut(text->note, strlen(text->note), NOTE_MAX));
     cJSON *event = json_object(), *meta = json_object(), *ref = json_object();
     json_set_str(event, "apiVersion", "events.k8s.io/v1");
     json_set_str(event, "kind", "Event");

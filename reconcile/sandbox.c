@@ -466,7 +466,10 @@ static cJSON *pod_ips(const cJSON *pod)
     if (json_len(ips) == 0)
         return NULL;
     cJSON *out = json_array();
-    cJSON_ArrayForEach(ip, ips) json_push(out, json_string(json_str_or(ip, "ip", "")));
+    cJSON_ArrayForEach(ip, ips)
+    {
+        json_push(out, json_string(json_str_or(ip, "ip", "")));
+    }
     return out;
 }
 

@@ -3,18 +3,11 @@
 #include "apiserver/http/route.h"
 
 #include "apiserver/base/mem.h"
+#include "apiserver/base/str.h"
 #include "apiserver/registry/select.h"
 #include "openapi/kinds.h"
 
 #define SEGMENTS_MAX 16 /* later ones mean nothing */
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
 
 char *route_unescape(struct arena *a, struct str s, bool plus_is_blank)
 {
@@ -24,8 +17,8 @@ char *route_unescape(struct arena *a, struct str s, bool plus_is_blank)
             *to++ = plus_is_blank && s.p[i] == '+' ? ' ' : s.p[i];
             continue;
         }
-        int high = i + 2 < s.n ? hex_digit(s.p[i + 1]) : -1;
-        int low = i + 2 < s.n ? hex_digit(s.p[i + 2]) : -1;
+        int high = i + 2 < s.n ? str_hex_digit(s.p[i + 1]) : -1;
+        int low = i + 2 < s.n ? str_hex_digit(s.p[i + 2]) : -1;
         if (high < 0 || low < 0)
             return NULL;
         int byte = high * 16 + low;

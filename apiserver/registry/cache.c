@@ -6,6 +6,7 @@
 #include "apiserver/base/mem.h"
 #include "apiserver/base/metric.h"
 #include "apiserver/registry/cache.h"
+#include "openapi/kinds.h"
 
 static struct metric objects_gauge = {
     .name = "apiserver_storage_objects",
@@ -16,8 +17,7 @@ static struct metric objects_gauge = {
 
 static void count_objects(const struct table *t)
 {
-    SCOPED_FREE char *resource =
-        xasprintf("%s%s%s", t->kind->plural, t->kind->group[0] ? "." : "", t->kind->group);
+    SCOPED_FREE char *resource = kind_resource_name(t->kind);
     metric_set(&objects_gauge, (double)omap_len(t->objects), (const char *const[]){resource});
 }
 

@@ -5,12 +5,7 @@
 
 #include "apiserver/base/mem.h"
 #include "apiserver/registry/cache.h"
-
-/* sandboxes.agents.x-k8s.io; without the dot for the core group. */
-static char *resource_name(const struct kind *kind)
-{
-    return xasprintf("%s%s%s", kind->plural, kind->group[0] ? "." : "", kind->group);
-}
+#include "openapi/kinds.h"
 
 /* As Go's %q. A NUL, which no C string holds, is C0 80 in what the URL unescaped to. */
 static char *quoted(const char *name)
@@ -25,7 +20,7 @@ static char *quoted(const char *name)
 
 int refuse_not_found(const struct kind *kind, const char *name, struct err *err)
 {
-    SCOPED_FREE char *resource = resource_name(kind);
+    SCOPED_FREE char *resource = kind_resource_name(kind);
     SCOPED_FREE char *quoted_name = quoted(name);
     err_set(err, ERR_NOT_FOUND, "%s %s not found", resource, quoted_name);
     err_details(err, kind->group, kind->plural, name, NULL);
@@ -41,7 +36,7 @@ int refuse_unreadable(const struct kind *kind, const char *what, struct err *err
 
 int refuse_not_ready(const struct kind *kind, struct err *err)
 {
-    SCOPED_FREE char *resource = resource_name(kind);
+    SCOPED_FREE char *resource = kind_resource_name(kind);
     err_set(err, ERR_UNAVAILABLE, "%s cannot be served yet: the server is loading its objects",
             resource);
     if (err)
@@ -52,7 +47,7 @@ int refuse_not_ready(const struct kind *kind, struct err *err)
 int refuse_conflict(const struct kind *kind, const char *name, struct err *err, const char *fmt,
                     ...)
 {
-    SCOPED_FREE char *resource = resource_name(kind);
+    SCOPED_FREE char *resource = kind_resource_name(kind);
     va_list args;
     va_start(args, fmt);
     SCOPED_FREE char *why = xvasprintf(fmt, args);
@@ -71,7 +66,7 @@ int refuse_fenced(const struct kind *kind, const char *name, struct err *err)
 int refuse_exists(const struct kind *kind, const char *name, bool is_terminating, bool is_generated,
                   struct err *err)
 {
-    SCOPED_FREE char *resource = resource_name(kind);
+    SCOPED_FREE char *resource = kind_resource_name(kind);
     const char *prefix = is_terminating ? "object is being deleted: " : "";
     const char *suffix =
         is_generated ? ", the server was not able to generate a unique name for the object" : "";
@@ -99,7 +94,7 @@ int refuse_store(const struct kind *kind, const char *op, struct err *store_err,
     case ERR_UNAVAILABLE:
     case ERR_SERVER_TIMEOUT:
     case ERR_UNDETERMINED: {
-        SCOPED_FREE char *resource = resource_name(kind);
+        SCOPED_FREE char *resource = kind_resource_name(kind);
         enum err_code code =
             store_err->code == ERR_UNDETERMINED ? ERR_UNDETERMINED : ERR_SERVER_TIMEOUT;
         err_set(
