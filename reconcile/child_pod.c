@@ -19,18 +19,11 @@ static const cJSON *template_map(const cJSON *sandbox, const char *map)
     return json_get(json_at(sandbox, "spec.podTemplate.metadata"), map);
 }
 
-/* O7 of the contract: who a Sandbox was made by, as far as Pods tell. */
+/* Who a Sandbox was made by, as far as Pods tell; NULL when it does not say. */
 static const char *created_by(const cJSON *sandbox)
 {
-    static const char *const known[] = {"go-client", "python-client", "controller"};
     const char *by = meta_label(sandbox, LABEL_CREATED_BY);
-    if (!by || !*by)
-        return NULL;
-    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
-        if (str_equal(by, known[i]))
-            return known[i];
-    }
-    return "unknown";
+    return by && *by ? created_by_known(by) : NULL;
 }
 
 /* System labels a Pod should have; NULL value = should not have it. */
@@ -216,6 +209,9 @@ static void patch_wanted(cJSON *patch_map, const cJSON *pod, const char *map, co
         if (meta_key_is_reserved(entry->string) || !cJSON_IsString(entry))
             continue;
         const cJSON *is = json_get(json_get(json_get(pod, "metadata"), map), entry->string);
+        /* As the original: an empty value is not added to a Pod that lacks the key. */
+        if (!is && !*entry->valuestring)
+            continue;
         patch_entry(patch_map, entry->string, cJSON_IsString(is) ? is->valuestring : NULL,
                     entry->valuestring);
     }
