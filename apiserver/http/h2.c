@@ -89,6 +89,8 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
     (void)session;
     if (hd->type != NGHTTP2_DATA && hd->type != NGHTTP2_HEADERS)
         count_frame(ctx);
+    if (hd->type == NGHTTP2_PRIORITY && hd->stream_id == 0) /* RFC 9113, 6.3 */
+        end(ctx, NGHTTP2_PROTOCOL_ERROR, "priority of no stream");
     return 0;
 }
 
@@ -270,7 +272,7 @@ static nghttp2_option *make_options(void)
     if (nghttp2_option_new(&o) != 0)
         return NULL;
     nghttp2_option_set_no_auto_window_update(o, 1);
-    nghttp2_option_set_no_closed_streams(o, 1);
+    nghttp2_option_set_no_closed_streams(o, 1); /* 1000 of them would be kept, a quarter of a MiB */
     nghttp2_option_set_max_outbound_ack(o, ACKS_MAX);
     nghttp2_option_set_max_continuations(o, CONTINUATIONS_MAX);
     nghttp2_option_set_max_send_header_block_length(o, ANSWER_HEADERS_MAX);

@@ -933,6 +933,11 @@ static void put_window_overflow(struct buf *out)
     h2_put_frame(out, NGHTTP2_WINDOW_UPDATE, 0, 0, "\x7f\xff\xff\xff", 4);
 }
 
+static void put_priority_of_none(struct buf *out)
+{
+    h2_put_frame(out, NGHTTP2_PRIORITY, 0, 0, "\0\0\0\0\1", 5);
+}
+
 static void put_push(struct buf *out)
 {
     h2_put_frame(out, NGHTTP2_PUSH_PROMISE, NGHTTP2_FLAG_END_HEADERS, 1, "\0\0\0\2", 4);
@@ -962,6 +967,7 @@ static const struct {
     {"even stream", put_even_stream, NGHTTP2_PROTOCOL_ERROR},
     {"window overflow", put_window_overflow, NGHTTP2_FLOW_CONTROL_ERROR},
     {"push", put_push, NGHTTP2_PROTOCOL_ERROR},
+    {"priority of no stream", put_priority_of_none, NGHTTP2_PROTOCOL_ERROR},
 };
 
 START_TEST(test_flood)
