@@ -12,11 +12,11 @@
 #define NAME_PART_MAX 240 /* so that name and suffix stay below 253 */
 
 cJSON *event_make(const cJSON *regarding, const struct event_text *text, const char *controller,
-                  const char *instance, int64_t now_unix_ms, const struct randomness *randomness)
+                  const char *instance, int64_t now_unix_us, const struct randomness *randomness)
 {
     char suffix[11], now[CLOCK_TEXT_SIZE];
     rand_name_suffix(randomness, suffix, sizeof suffix - 1);
-    clock_print_rfc3339_micro(now_unix_ms * 1000, now);
+    clock_print_rfc3339_micro(now_unix_us, now);
     SCOPED_FREE char *name = xasprintf("%.*s.%s", NAME_PART_MAX, meta_name(regarding), suffix);
     SCOPED_FREE char *note =
         xstrndup(text->note, str_utf8_cut(text->note, strlen(text->note), NOTE_MAX));

@@ -10,5 +10,5 @@ struct event_text {
     const char *type, *reason, *action, *note; /* borrowed */
 };
 /* regarding: the object's tree. instance: who reports (host name). The caller's. */
-cJSON *event_make(const cJSON *regarding, const struct event_text *text, const char *controller, const char *instance,
-                  int64_t now_unix_ms, const struct randomness *randomness);
+cJSON *event_make(const cJSON *regarding, const struct event_text *text, const char *controller,
+                  const char *instance, int64_t now_unix_us, const struct randomness *randomness);

@@ -1,6 +1,7 @@
 #include "reconcile/pass.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -185,12 +186,23 @@ static void find_instance(void)
         memcpy(instance, "unknown", sizeof "unknown");
 }
 
+/* Two events of one millisecond keep their order: readers sort by time. */
+static int64_t event_time_us(const struct clock *clock)
+{
+    static _Atomic int64_t last;
+    int64_t now = clock_unix_ms(clock) * 1000, before = atomic_load(&last), next;
+    do
+        next = now > before || before - now >= 1000 ? now : before + 1;
+    while (!atomic_compare_exchange_weak(&last, &before, next));
+    return next;
+}
+
 void pass_tell(const struct pass_env *env, const cJSON *regarding, const struct event_text *text,
                const char *controller)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, find_instance);
-    cJSON *event = event_make(regarding, text, controller, instance, clock_unix_ms(env->clock),
+    cJSON *event = event_make(regarding, text, controller, instance, event_time_us(env->clock),
                               env->randomness);
     env->cluster->v->emit(env->cluster, meta_namespace(regarding), event);
 }
