@@ -1,7 +1,7 @@
 #include "reconcile/peek.h"
 
 #include "apiserver/base/json.h"
-#include "apiserver/registry/scan.h"
+#include "apiserver/base/scan.h"
 
 /* The value of that member of the object at s. */
 static bool find_member(struct scan *s, const char *name, struct scan_piece *ret)

@@ -7,7 +7,7 @@
 
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
-#include "apiserver/registry/scan.h"
+#include "apiserver/base/scan.h"
 
 /* What the walk finds; pieces point into the bytes. Strings are as they stand between their quotes.
  */

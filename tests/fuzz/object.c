@@ -1,12 +1,12 @@
-/* Fuzz target for registry/scan and registry/object: the walk over stored bytes takes what the
+/* Fuzz target for base/scan and registry/object: the walk over stored bytes takes what the
  * parser takes, and an object that is indexed gives its contents back. */
 #include <stdint.h>
 #include <stdlib.h>
 
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
+#include "apiserver/base/scan.h"
 #include "apiserver/registry/object.h"
-#include "apiserver/registry/scan.h"
 #include "openapi/kinds.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -3,7 +3,7 @@
 #include <pthread.h>
 
 #include "apiserver/base/json.h"
-#include "apiserver/registry/scan.h"
+#include "apiserver/base/scan.h"
 #include "openapi/kinds.h"
 #include "tests/lib/suite.h"
 

@@ -1,6 +1,6 @@
 /* A recogniser for RFC 8259 that keeps no stack but a bit per level: is this level an object or a
  * list. */
-#include "apiserver/registry/scan.h"
+#include "apiserver/base/scan.h"
 
 #include <string.h>
 
