@@ -77,8 +77,11 @@ void http_fixture_open(struct http_fixture *f, const struct pipeline_config *opt
     f->admit = (struct admit_env){
         .clock = &f->clock.clock, .randomness = &f->random.r, .namespace_state = namespace_state};
     f->store = memstore_new();
-    f->registry = registry_new(
-        &(struct registry_config){.store = f->store, .kinds = kinds_all, .admit = &f->admit});
+    static const char *const domains[] = {"sandbox.users.io", NULL};
+    struct claim_settings settings = {.label_domains = domains};
+    claim_binder_init(&f->binder, &settings, &f->clock.clock);
+    f->registry = registry_new(&(struct registry_config){
+        .store = f->store, .kinds = kinds_all, .admit = &f->admit, .bind = &f->binder.ops});
     registry_start(f->registry);
     struct auth_config auth = {.clock = &clock_system,
                                .client_ca_file = certs_path("ca.crt"),
