@@ -139,24 +139,4 @@ check_216() { # clients without manners hurt nobody
     kill -0 "$pid" 2>/dev/null || fail "the server has ended: $(tail -n 3 "$WORK/own.log")"
 }
 
-check_217() { # a server with the sanitizers in it has nothing to report
-    local sanitized=$ROOT/build/gcc-address-undefined/sandbox-apiserver file
-    own_down
-    if [ ! -x "$sanitized" ]; then
-        skip "no build with sanitizers: make SAN=address,undefined"
-        return
-    fi
-    # The other files once more, along the road of this process.
-    : >"$WORK/own.log"
-    SERVER=$sanitized own_up || return
-    for file in 40-create 50-update 60-delete 70-list 81-table 82-patch 83-modes; do
-        CONTRACT_ONLY='' CONTRACT_OWN="${URL[own]} ${CA[own]}" bash "$HERE/$file.sh" >"$WORK/$file.tap" 2>&1 &
-        wait $!
-        is "" "$(grep -A3 '^not ok' "$WORK/$file.tap" | head -n 8)"
-    done
-    own_down
-    is 0 $?
-    is "" "$(grep -E 'ERROR: (Address|Leak)Sanitizer|runtime error:' "$WORK/own.log" | head -n 3)"
-}
-
 run_checks

@@ -48,18 +48,6 @@ check_4() { # meanwhile its kinds are 503 and all others work
     kubectl create namespace "$NS-held" >/dev/null
     kubectl delete namespace "$NS-held" --wait=false >/dev/null
     blocked() { kubectl get namespace "$NS-held" -o 'jsonpath={.status.conditions[?(@.type=="NamespaceDeletionDiscoveryFailure")].status}' | grep True; }
-    within 60 blocked && HELD=yes
-}
-
-check_5() { # restarted, it is available within 35 s
-    scale_to 1
-    soon 35 is_available
-    soon 5 served
-}
-
-check_128() { # a namespace deleted while it was stopped goes then
-    is yes "${HELD:-no condition NamespaceDeletionDiscoveryFailure}"
-    kubectl wait --for=delete "namespace/$NS-held" --timeout 60s >/dev/null || fail "it stays"
 }
 
 check_6() { # a certificate without the Service's name is refused
@@ -93,6 +81,13 @@ E
     soon 20 refuses_name
     kubectl delete apiservice v1beta1.contract.test >/dev/null
     own_down
+}
+
+check_5() { # restarted, it is available within 35 s
+    within 60 blocked && HELD=yes
+    scale_to 1
+    soon 35 is_available
+    soon 5 served
 }
 
 # trust BUNDLE: what both APIServices check the certificate against.
@@ -215,6 +210,11 @@ check_122() { # a server that restarts again and again costs no dependent its li
     stray_is_gone() { [ -z "$(kubectl -n "$NS" get configmap stray --ignore-not-found -o name)" ]; }
     soon 60 stray_is_gone
     is "$kept" "$(kubectl -n "$NS" get configmaps -o name | grep kept | xargs)"
+}
+
+check_128() { # a namespace deleted while it was stopped goes then
+    is yes "${HELD:-no condition NamespaceDeletionDiscoveryFailure}"
+    kubectl wait --for=delete "namespace/$NS-held" --timeout 60s >/dev/null || fail "it stays"
 }
 
 run_checks

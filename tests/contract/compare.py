@@ -1,0 +1,308 @@
+"""Sends the same requests to two API servers, ours and kube-apiserver with our kinds as CustomResourceDefinitions of another group, and
+compares the answers. Called by tests/contract/differential; standard library only.
+
+A file of requests is read as tests/http/scenarios are: exchanges with `====` between them, each a note (#), directives
+(@capture NAME PATH, @watch LINES), the request, and perhaps an answer after `----`, which is not looked at. ${A} and ${E} are the two
+group-versions, ${B}, ${C}, ${T}, ${W} the collections, ${ns} the namespace; a body may be written short:
+
+    sandbox NAME {"spec":{"service":true}}      a small object of that kind (template, claim, pool) merged with the rest
+
+What differs by nature is normalised (see Side.normal). Output is TAP.
+"""
+
+import argparse
+import copy
+import datetime
+import fnmatch
+import http.client
+import json
+import os
+import re
+import ssl
+import sys
+import time
+import urllib.parse
+
+OURS, THEIRS = "x-k8s.io", "crd.test"  # ends of the groups; of equal length, so that cut texts are cut at the same place
+HEADERS = ("Allow", "Cache-Control", "Content-Type", "Retry-After", "Vary", "Warning", "X-Content-Type-Options")
+PODS = {"podTemplate": {"spec": {"containers": [{"name": "main", "image": "example.org/app:1"}]}}}
+SHORT = {
+    "sandbox": ("agents", "Sandbox", PODS),
+    "template": ("extensions.agents", "SandboxTemplate", PODS),
+    "claim": ("extensions.agents", "SandboxClaim", {"warmPoolRef": {"name": "p"}}),
+    "pool": ("extensions.agents", "SandboxWarmPool", {"replicas": 1, "sandboxTemplateRef": {"name": "t"}}),
+}
+# Requests (FILE: NOTE) whose answers may differ at a path, and why. Kept short.
+ALLOWED = [
+    ("*", "$.headers.Vary", "kube-apiserver names Accept-Encoding by the size of what it did not compress"),
+]
+TIME = re.compile(r"\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+
+
+def merged(target, patch):
+    """RFC 7386."""
+    if not isinstance(patch, dict):
+        return patch
+    target = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            target.pop(key, None)
+        else:
+            target[key] = merged(target.get(key), value)
+    return target
+
+
+def written_out(body):
+    word, _, rest = body.partition(" ")
+    if word not in SHORT:
+        return body
+    name, _, patch = rest.partition(" ")
+    group, kind, spec = SHORT[word]
+    small = {"apiVersion": f"{group}.{OURS}/v1beta1", "kind": kind, "metadata": {"name": name}, "spec": copy.deepcopy(spec)}
+    return json.dumps(merged(small, json.loads(patch or "{}")), separators=(",", ":"))
+
+
+class Exchange:
+    def __init__(self, text):
+        self.note, self.capture, self.watch, self.skipped = "", None, 0, False
+        head, _, _ = (text + "\n").partition("\n----\n")
+        lines = head.strip("\n").split("\n")
+        while lines and (not lines[0] or lines[0][0] in "#@"):
+            line = lines.pop(0)
+            word, _, rest = line.partition(" ")
+            if word == "#":
+                self.note = rest
+            elif word == "@capture":
+                self.capture = rest.split(" ")
+            elif word == "@watch":
+                self.watch = int(rest)
+            elif word:
+                self.skipped = True  # another user, another time: not possible here
+        first, _, self.body = "\n".join(lines).partition("\n\n")
+        self.method, _, first = first.partition(" ")
+        self.path, *headers = first.split("\n")
+        self.headers = [[part.strip() for part in h.split(":", 1)] for h in headers]
+        self.body = written_out(self.body.rstrip("\n"))
+        self.prefix = re.search(r'"generateName":"([^"]*)"', self.body)
+
+
+def exchanges(path):
+    with open(path) as f:
+        return [Exchange(t) for t in f.read().split("\n====\n") if t.strip()]
+
+
+class Side:
+    """One of the two servers, with what this run has seen of it."""
+
+    def __init__(self, url, ca, suffix):
+        self.suffix = suffix
+        self.context = ssl.create_default_context(cafile=ca)
+        self.context.load_cert_chain(options.cert, options.key)
+        to = urllib.parse.urlsplit(url)
+        self.connection = http.client.HTTPSConnection(to.hostname, to.port, context=self.context, timeout=30)
+
+    def begin(self, namespace):
+        a, e = f"/apis/agents.{OURS}/v1beta1", f"/apis/extensions.agents.{OURS}/v1beta1"
+        in_ns = f"/namespaces/{namespace}/"
+        self.namespace = namespace
+        self.vars = {"ns": namespace, "A": a, "E": e, "B": f"{a}{in_ns}sandboxes", "C": f"{e}{in_ns}sandboxclaims",
+                     "T": f"{e}{in_ns}sandboxtemplates", "W": f"{e}{in_ns}sandboxwarmpools"}
+        self.uids, self.versions = {}, {}
+
+    def end(self):
+        """Leaves nothing behind that the next file might list, or that holds up the end of a definition."""
+        for collection in "BCTW":
+            _, found = self.ask(Exchange(f"GET ${{{collection}}}"))
+            for item in (found or {}).get("items", []):
+                if item["metadata"].get("finalizers"):
+                    patch = "Content-Type: application/merge-patch+json\n\n" + '{"metadata":{"finalizers":null}}'
+                    self.ask(Exchange(f"PATCH ${{{collection}}}/{item['metadata']['name']}\n{patch}"))
+            self.ask(Exchange(f"DELETE ${{{collection}}}"))
+
+    def filled(self, text):
+        text = re.sub(r"\$\{(\w+)\}", lambda m: str(self.vars.get(m[1], m[0])), text)
+        text = re.sub(r"\$\{repeat:(.):(\d+)\}", lambda m: m[1] * int(m[2]), text)
+        text = text.replace("namespaces/ns/", f"namespaces/{self.namespace}/").replace('"namespace":"ns"', f'"namespace":"{self.namespace}"')
+        return text.replace(OURS, self.suffix)
+
+    def ask(self, x):
+        """The answer as plain data, still in the words of this side."""
+        headers = {"User-Agent": "differential/1", "Accept": "application/json"}
+        if x.body:
+            headers["Content-Type"] = "application/json"
+        for name, value in x.headers:
+            name = name.title()
+            if value:
+                headers[name] = self.filled(value)
+            else:
+                headers.pop(name, None)
+        body = self.filled(x.body).encode("utf-8", "surrogateescape") if x.body else None
+        try:
+            self.connection.request(x.method, self.filled(x.path).replace(" ", "%20"), body, headers)
+            reply = self.connection.getresponse()
+        except (http.client.HTTPException, OSError) as e:
+            self.connection.close()
+            return {"code": 0, "error": type(e).__name__}, None
+        answer = {"code": reply.status, "headers": {h: sorted(reply.headers.get_all(h)) for h in HEADERS if reply.headers.get_all(h)}}
+        if x.watch and reply.status == 200:
+            data = self.lines(reply, x.watch)
+            self.connection.close()
+        else:
+            data = self.parsed(reply.read().decode("utf-8", "replace"))
+        answer["body"] = data
+        return answer, data
+
+    @staticmethod
+    def parsed(text):
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
+
+    def lines(self, reply, count):
+        """As many events, ordinary bookmarks left out: when they come is chance."""
+        got, end = [], time.monotonic() + 4
+        self.connection.sock and self.connection.sock.settimeout(4)
+        while len(got) < count and time.monotonic() < end:
+            try:
+                line = reply.readline()
+            except OSError:
+                break
+            if not line:
+                break
+            event = json.loads(line)
+            marks = event["object"].get("metadata", {}).get("annotations") or event["object"].get("rows")
+            if event["type"] != "BOOKMARK" or marks:
+                got.append(event)
+        return got
+
+    def normal(self, answer):
+        text = json.dumps(answer).replace(self.suffix, OURS).replace(self.suffix.encode().hex(), OURS.encode().hex())
+        text = text.replace(self.namespace, "<ns>")
+        return self.walk(json.loads(text), [])
+
+    def walk(self, v, path):
+        key = path[-1] if path else ""
+        if isinstance(v, dict):
+            return {k: self.walk(w, path + [k]) for k, w in v.items() if not (k == "managedFields" and options.untracked)}
+        if isinstance(v, list):
+            v = [self.walk(w, path + [str(i)]) for i, w in enumerate(v)]
+            # Chance orders these.
+            return sorted(v, key=lambda w: json.dumps(w, sort_keys=True)) if key in ("causes", "managedFields", "Warning") else v
+        if not isinstance(v, str):
+            return v
+        if key == "uid" and re.fullmatch(r"[0-9a-f-]{36}", v):
+            return self.uids.setdefault(v, f"<uid-{len(self.uids) + 1}>")
+        if key == "resourceVersion" and v.isdigit():
+            return self.version(v, path)
+        if key == "continue" and v:
+            return "<continue>"
+        if "cells" in path and re.fullmatch(r"\d+s", v):
+            return "<age>"
+        for uid, token in self.uids.items():
+            v = v.replace(uid, token)
+        v = re.sub(r"(record|precondition) \(\d+\)", r"\1 (<rv>)", re.sub(r"current: \d+", "current: <rv>", v))
+        v = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<uid>", re.sub(r"(resourceVersion\W+)\d+", r"\1<rv>", v))
+        v = TIME.sub(lambda m: "<time>" if self.is_now(m[0]) else m[0], v)
+        if key == "message" and "body" in path and " is invalid: [" in v:
+            head, _, errors = v.partition("[")
+            v = head + "[" + ", ".join(sorted(errors.rstrip("]").split(", "))) + "]"
+        return v
+
+    def version(self, v, path):
+        """Of an object: which of those seen. Of a list, table or bookmark: some number."""
+        if path[-3:] != ["body", "metadata", "resourceVersion"] and "items" not in path and "object" not in path or self.is_list:
+            if "items" not in path and "rows" not in path:
+                return "<any-rv>"
+        return self.versions.setdefault(v, f"<rv-{len(self.versions) + 1}>")
+
+    @staticmethod
+    def is_now(text):
+        try:
+            at = datetime.datetime.strptime(text.split(".")[0].rstrip("Z"), "%Y-%m-%dT%H:%M:%S")
+        except ValueError:  # a day that is not there, out of a message
+            return False
+        return abs((datetime.datetime.utcnow() - at).total_seconds()) < 3600
+
+    def look_at(self, x):
+        answer, data = self.ask(x)
+        self.is_list = isinstance(data, dict) and ("items" in data or "rows" in data)
+        if isinstance(data, list) and x.watch:
+            for event in data:
+                if event["type"] == "BOOKMARK":
+                    for o in [event["object"]] + [row["object"] for row in event["object"].get("rows", [])]:
+                        o.get("metadata", {}).pop("resourceVersion", None)
+        if x.capture:
+            self.vars[x.capture[0]] = pick(data, x.capture[1])
+        answer = self.normal(answer)
+        if x.prefix:
+            start = re.escape(x.prefix[1][:58])
+            answer = json.loads(re.sub(f"({start})[bcdfghjklmnpqrstvwxz2456789]{{5}}", r"\1<gen>", json.dumps(answer)))
+        return answer
+
+
+def pick(data, path):
+    for part in path.split("."):
+        data = data[int(part)] if isinstance(data, list) else data.get(part) if isinstance(data, dict) else None
+    return data
+
+
+def differences(a, b, path="$"):
+    if isinstance(a, dict) and isinstance(b, dict):
+        for k in sorted(a.keys() | b.keys()):
+            yield from differences(a.get(k, "(absent)"), b.get(k, "(absent)"), f"{path}.{k}")
+    elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        for i, (v, w) in enumerate(zip(a, b)):
+            yield from differences(v, w, f"{path}[{i}]")
+    elif a != b or isinstance(a, bool) != isinstance(b, bool):
+        yield path, a, b
+
+
+def allowed(name, path):
+    return any(fnmatch.fnmatchcase(name, n) and fnmatch.fnmatchcase(path, p) for n, p, _ in ALLOWED)
+
+
+def short(v, other=None):
+    """Of two long texts the part around the first difference."""
+    text, against = json.dumps(v, ensure_ascii=False), json.dumps(other, ensure_ascii=False)
+    at = max(0, len(os.path.commonprefix([text, against])) - 60) if len(text) > 400 else 0
+    return ("... " if at else "") + text[at : at + 400]
+
+
+def main():
+    ours, theirs = Side(options.ours, options.ours_ca, OURS), Side(options.theirs, options.theirs_ca, THEIRS)
+    count = bad = 0
+    for number, path in enumerate(options.files):
+        topic = os.path.basename(path).removesuffix(".http")
+        for side in (ours, theirs):
+            side.begin(options.namespaces[number])
+        for x in exchanges(path):
+            if x.skipped:
+                continue
+            count += 1
+            name = f"{topic}: {x.note}"
+            mine, real = ours.look_at(x), theirs.look_at(x)
+            found = [d for d in differences(mine, real) if not allowed(name, d[0])]
+            bad += bool(found)
+            print(f"{'not ok' if found else 'ok'} {count} - {name}")
+            if found or options.verbose:
+                print(f"#   {x.method} {x.path} {x.body[:200]}")
+            for where, a, b in found[:8]:
+                print(f"#   {where}\n#     ours:           {short(a, b)}\n#     kube-apiserver: {short(b, a)}")
+            if options.verbose:
+                print(f"#   {short(mine)}")
+        for side in (ours, theirs):
+            side.end()
+    print(f"1..{count}")
+    return 1 if bad else 0
+
+
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+for flag in ("--ours", "--ours-ca", "--theirs", "--theirs-ca", "--cert", "--key"):
+    parser.add_argument(flag, required=True)
+parser.add_argument("--namespaces", required=True, type=lambda s: s.split(","), help="one for each file")
+parser.add_argument("--untracked", action="store_true", help="managedFields are not compared")
+parser.add_argument("--verbose", action="store_true")
+parser.add_argument("files", nargs="+")
+options = parser.parse_args()
+sys.exit(main())
