@@ -3,16 +3,14 @@
 #include "admission/admit.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 
 #include "admission/steps.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
 #include "openapi/default.h"
+#include "openapi/kinds.h"
 #include "openapi/prune.h"
 #include "openapi/validate.h"
-
-#define MESSAGE_MAX ((size_t)64 << 10) /* bytes of the text of an Invalid error */
 
 /* ---- shared by the steps ---- */
 
@@ -25,19 +23,11 @@ void warn(struct admission *a, const char *fmt, ...)
 {
     if (!a->warnings)
         return;
-    char *text = NULL;
     va_list args;
     va_start(args, fmt);
-    if (vasprintf(&text, fmt, args) < 0)
-        abort();
+    SCOPED_FREE char *text = xvasprintf(fmt, args);
     va_end(args);
     pairs_add(a->warnings, text, "");
-    free(text);
-}
-
-char *resource_of(const struct kind *kind)
-{
-    return xasprintf("%s%s%s", kind->plural, kind->group[0] ? "." : "", kind->group);
 }
 
 /* ---- small steps ---- */
@@ -74,50 +64,12 @@ static bool has_blocking(const struct err *causes)
     return false;
 }
 
-/* field: text, the same one only once. */
-static bool is_said(const struct err *causes, size_t i)
-{
-    for (size_t k = 0; k < i; k++)
-        if (strcmp(causes->causes[k].field, causes->causes[i].field) == 0 &&
-            strcmp(causes->causes[k].message, causes->causes[i].message) == 0)
-            return true;
-    return false;
-}
-
-static size_t print_causes(const struct err *causes, struct buf *out)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < causes->n_causes && !buf_failed(out); i++) {
-        if (is_said(causes, i))
-            continue;
-        buf_printf(out, "%s%s: %s", n ? ", " : "", causes->causes[i].field,
-                   causes->causes[i].message);
-        n++;
-    }
-    return n;
-}
-
-/* Makes the whole error of its causes: Kind.group "name" is invalid: one, or [several]. */
-static int refuse_invalid(struct err *causes, const char *group, const char *kind, const char *name,
-                          struct err *err)
-{
-    SCOPED(buf_fini) struct buf text = {.max = MESSAGE_MAX}, whole = {.max = 2 * MESSAGE_MAX};
-    size_t n = print_causes(causes, &text);
-    buf_printf(&whole, "%s%s%s \"%s\" is invalid: ", kind, group[0] ? "." : "", group, name);
-    buf_printf(&whole, "%s%s%s", n > 1 ? "[" : "", buf_cstr(&text), n > 1 ? "]" : "");
-    free(causes->message);
-    causes->message = buf_take(&whole, NULL);
-    causes->code = ERR_INVALID;
-    err_details(causes, group[0] ? group : NULL, kind, name[0] ? name : NULL, NULL);
-    return err_move(err, causes);
-}
-
 /* Another kind or version than the URL's is said alone, under the wrong name. */
 static int check_type(const struct admission *a, struct err *err)
 {
     const struct kind *k = a->req->kind;
     SCOPED(err_fini) struct err causes = {0};
-    SCOPED_FREE char *expected = xasprintf("%s%s%s", k->group, k->group[0] ? "/" : "", k->version);
+    SCOPED_FREE char *expected = kind_api_version(k);
     const char *kind = json_str_or(a->object, "kind", ""),
                *version = json_str_or(a->object, "apiVersion", "");
     const char *slash = strchr(version, '/');
@@ -134,9 +86,7 @@ static int check_type(const struct admission *a, struct err *err)
         err_cause(&causes, "FieldValueInvalid", "kind", "Invalid value: %s: must be %s",
                   buf_cstr(&quoted), k->kind);
     }
-    if (causes.n_causes == 0)
-        return 0;
-    return refuse_invalid(&causes, group, kind, json_str_or(a->object, "metadata.name", ""), err);
+    return err_invalid(&causes, group, kind, json_str_or(a->object, "metadata.name", ""), err);
 }
 
 static int step_validate(struct admission *a, struct err *err)
@@ -150,10 +100,8 @@ static int step_validate(struct admission *a, struct err *err)
     struct validate_opts opts = {.old = a->req->old, .only_status = !a->is_main};
     validate_tree(a->object, k->shape, &opts, &causes, NULL);
     rules_validate(a, has_blocking(&causes), &causes);
-    if (causes.n_causes == 0)
-        return 0;
-    return refuse_invalid(&causes, k->group, k->kind, json_str_or(a->object, "metadata.name", ""),
-                          err);
+    return err_invalid(&causes, k->group, k->kind, json_str_or(a->object, "metadata.name", ""),
+                       err);
 }
 
 /* ---- the order ---- */

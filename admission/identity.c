@@ -6,6 +6,7 @@
 #include "admission/steps.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
+#include "openapi/kinds.h"
 
 static int check_namespace(struct admission *a, struct err *err)
 {
@@ -54,7 +55,7 @@ static int refuse_terminating(const struct admission *a, const char *namespace_n
 {
     const struct kind *k = a->req->kind;
     const char *name = json_str_or(a->object, "metadata.name", "");
-    SCOPED_FREE char *resource = resource_of(k);
+    SCOPED_FREE char *resource = kind_resource_name(k);
     err_set(err, ERR_FORBIDDEN,
             "%s \"%s\" is forbidden: unable to create new content in namespace %s because it is "
             "being terminated",
@@ -84,7 +85,7 @@ int step_namespace_state(struct admission *a, struct err *err)
 static int refuse_update(const struct admission *a, const char *why, struct err *err)
 {
     const struct kind *k = a->req->kind;
-    SCOPED_FREE char *resource = resource_of(k);
+    SCOPED_FREE char *resource = kind_resource_name(k);
     err_set(err, ERR_CONFLICT, "Operation cannot be fulfilled on %s \"%s\": %s", resource,
             a->req->name, why);
     err_details(err, k->group, k->plural, a->req->name, NULL);
@@ -114,7 +115,7 @@ static int refuse_missing_version(const struct admission *a, struct err *err)
                       text[] = "Invalid value: 0: must be specified for an update";
     const struct kind *k = a->req->kind;
     SCOPED(err_fini) struct err e = {0};
-    SCOPED_FREE char *resource = resource_of(k);
+    SCOPED_FREE char *resource = kind_resource_name(k);
     err_set(&e, ERR_INVALID, "%s \"%s\" is invalid: %s: %s", resource, a->req->name, field, text);
     err_cause(&e, "FieldValueInvalid", field, "%s", text);
     err_details(&e, k->group, k->plural, a->req->name, NULL);

@@ -216,17 +216,6 @@ int step_owners(struct admission *a, struct err *err)
 
 /* ---- finalizers ---- */
 
-static bool has_string(const cJSON *list, const char *s)
-{
-    const cJSON *item;
-    cJSON_ArrayForEach(item, list)
-    {
-        if (cJSON_IsString(item) && strcmp(item->valuestring, s) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* New finalizers without a path are allowed, but may meet another's of the same name. */
 int step_finalizer_warnings(struct admission *a, struct err *err)
 {
@@ -235,8 +224,8 @@ int step_finalizer_warnings(struct admission *a, struct err *err)
     cJSON_ArrayForEach(f, json_get(metadata_of(a), "finalizers"))
     {
         static const char *const known[] = {"orphan", "foregroundDeletion", "kubernetes"};
-        bool is_fine =
-            !cJSON_IsString(f) || strchr(f->valuestring, '/') || has_string(stored, f->valuestring);
+        bool is_fine = !cJSON_IsString(f) || strchr(f->valuestring, '/') ||
+                       json_has_str(stored, f->valuestring);
         for (size_t i = 0; i < ARRAY_LEN(known) && !is_fine; i++)
             is_fine = strcmp(f->valuestring, known[i]) == 0;
         if (is_fine)

@@ -22,7 +22,6 @@ typedef int (*admit_step)(struct admission *a, struct err *err);
 
 cJSON *metadata_of(const struct admission *a); /* an object once it was decoded */
 void warn(struct admission *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-char *resource_of(const struct kind *kind); /* sandboxes.agents.x-k8s.io; owned */
 
 /* decode.c: is it, as text, such an object? */
 int step_group_version(struct admission *a, struct err *err);

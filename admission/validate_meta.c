@@ -136,17 +136,6 @@ static void check_owners(const cJSON *owners, struct err *causes)
 
 /* ---- finalizers ---- */
 
-static bool has_string(const cJSON *list, const char *s)
-{
-    const cJSON *item;
-    cJSON_ArrayForEach(item, list)
-    {
-        if (cJSON_IsString(item) && strcmp(item->valuestring, s) == 0)
-            return true;
-    }
-    return false;
-}
-
 static void check_finalizers(const cJSON *finalizers, struct err *causes)
 {
     const cJSON *f;
@@ -155,7 +144,7 @@ static void check_finalizers(const cJSON *finalizers, struct err *causes)
         if (cJSON_IsString(f))
             name_check_label_key(f->valuestring, "metadata.finalizers", causes);
     }
-    if (has_string(finalizers, "orphan") && has_string(finalizers, "foregroundDeletion"))
+    if (json_has_str(finalizers, "orphan") && json_has_str(finalizers, "foregroundDeletion"))
         refuse(causes, "metadata.finalizers", finalizers,
                "finalizer orphan and foregroundDeletion cannot be both set");
 }
@@ -167,7 +156,7 @@ static void check_added_finalizers(const cJSON *stored, const cJSON *finalizers,
     const cJSON *f;
     cJSON_ArrayForEach(f, finalizers)
     {
-        if (cJSON_IsString(f) && !has_string(stored, f->valuestring) &&
+        if (cJSON_IsString(f) && !json_has_str(stored, f->valuestring) &&
             !pairs_get(&added, f->valuestring))
             pairs_add(&added, f->valuestring, "");
     }

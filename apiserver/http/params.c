@@ -5,7 +5,6 @@
 #include <inttypes.h>
 
 #include "apiserver/base/json.h"
-#include "apiserver/base/map.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/http/body.h"
 #include "apiserver/http/negotiate.h"
@@ -16,43 +15,9 @@
 
 /* ---- 422 ---- */
 
-/* "field: message", each text once, in brackets when there are several. */
-static void print_causes(const struct err *causes, struct buf *out)
-{
-    struct map *seen = map_new();
-    SCOPED(buf_fini) struct buf list = {0};
-    for (size_t i = 0; i < causes->n_causes; i++) {
-        SCOPED_FREE char *text =
-            xasprintf("%s: %s", causes->causes[i].field, causes->causes[i].message);
-        if (map_put(seen, text, seen))
-            continue;
-        buf_printf(&list, "%s%s", list.len ? ", " : "", text);
-    }
-    buf_printf(out, map_len(seen) > 1 ? "[%s]" : "%s", buf_cstr(&list));
-    map_free(seen);
-}
-
-int params_invalid_object(struct err *causes, const char *group, const char *kind, const char *name,
-                          struct err *err)
-{
-    if (!causes->n_causes)
-        return 0;
-    SCOPED(buf_fini) struct buf text = {0}, quoted = {0};
-    print_causes(causes, &text);
-    buf_go_quote(&quoted, name, strlen(name));
-    struct err invalid = {0};
-    err_set(&invalid, ERR_INVALID, "%s%s%s %s is invalid: %s", kind, *group ? "." : "", group,
-            buf_cstr(&quoted), buf_cstr(&text));
-    for (size_t i = 0; i < causes->n_causes; i++)
-        err_cause(&invalid, causes->causes[i].reason, causes->causes[i].field, "%s",
-                  causes->causes[i].message);
-    err_details(&invalid, group, kind, name, NULL);
-    return err_move(err, &invalid);
-}
-
 int params_invalid(struct err *causes, const char *options_kind, struct err *err)
 {
-    return params_invalid_object(causes, "meta.k8s.io", options_kind, "", err);
+    return err_invalid(causes, "meta.k8s.io", options_kind, "", err);
 }
 
 static void cause_forbidden(struct err *causes, const char *field, const char *why)

@@ -8,9 +8,6 @@
 /* Adds the overall message of a 422 about options: CreateOptions.meta.k8s.io "" is invalid: ...
  * Returns 0 when there are no causes. */
 int params_invalid(struct err *causes, const char *options_kind, struct err *err);
-/* Like params_invalid for any kind and name; group "" leaves the group away. */
-int params_invalid_object(struct err *causes, const char *group, const char *kind, const char *name,
-                          struct err *err);
 
 struct list_options { /* strings are those of the query, NULL = not given */
     const char *label_selector, *field_selector;

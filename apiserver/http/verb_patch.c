@@ -23,6 +23,11 @@ int patch_call_start(struct patch_call *c, const struct request *req, struct err
     return negotiate_patch(&req->headers, &c->type, err);
 }
 
+int patch_call_read(struct patch_call *c, struct err *err)
+{
+    return body_decode_patch(c->req, c->type, &c->findings, &c->patch, err);
+}
+
 int patch_call_invalid(const cJSON *patched, const char *why, struct err *err)
 {
     SCOPED(buf_fini) struct buf text = {0}, quoted = {0};
@@ -31,7 +36,7 @@ int patch_call_invalid(const cJSON *patched, const char *why, struct err *err)
     buf_go_quote(&quoted, buf_cstr(&text), text.len);
     err_cause(&causes, "FieldValueInvalid", "patch", "Invalid value: %s: %s", buf_cstr(&quoted),
               why);
-    return params_invalid_object(&causes, "", "", "", err);
+    return err_invalid(&causes, "", "", "", err);
 }
 
 /* A result that could not be decoded as an object is the patch's fault. */
@@ -47,9 +52,10 @@ static int check_result(const cJSON *patched, struct err *err)
 
 int patch_call_apply(struct patch_call *c, const cJSON *old, cJSON **ret, struct err *err)
 {
-    SCOPED(json_free_p) cJSON *patched = NULL;
-    if (!c->patch && body_decode_patch(c->req, c->type, &c->findings, &c->patch, err) < 0)
+    SCOPED(json_free_p) cJSON *patched = NULL, *space = NULL;
+    if (body_check_patch(c->patch, c->type, err) < 0)
         return -(int)err->code;
+    old = patch_expand(old, c->patch, &space);
     if (c->type == BODY_MERGE_PATCH)
         patch_merge(old, c->patch, &patched);
     else if (patch_json(old, c->patch, &patched, err) < 0)
@@ -78,7 +84,7 @@ int verb_patch(struct pipeline *p, struct request *req, struct response *resp, s
         return -(int)err->code;
     if (call.type == BODY_APPLY)
         return verb_apply(p, req, resp, err);
-    if (params_write(req, "PatchOptions", &options, err) < 0)
+    if (params_write(req, "PatchOptions", &options, err) < 0 || patch_call_read(&call, err) < 0)
         return -(int)err->code;
     options.decode_findings = &call.findings;
     struct update_request update = {.kind = r->kind,
