@@ -227,7 +227,7 @@ static void find_unknown_members(const cJSON *operations, struct pairs *findings
 }
 
 /* null is no operations for a JSON patch, and refused as a merge patch. */
-static int check_patch_type(const cJSON *tree, enum body_type type, struct err *err)
+int body_check_patch(const cJSON *tree, enum body_type type, struct err *err)
 {
     bool is_list = type == BODY_JSON_PATCH;
     if (is_list ? cJSON_IsArray(tree) || cJSON_IsNull(tree) : cJSON_IsObject(tree))
@@ -252,10 +252,8 @@ int body_decode_patch(const struct request *req, enum body_type type, struct pai
     int r = json_parse(buf_cstr(&req->body), req->body.len, &opts, &tree, err);
     if (r < 0)
         return r == -ERR_BAD_REQUEST ? err_set(err, ERR_BAD_REQUEST, "invalid JSON patch") : r;
-    if (check_patch_type(tree, type, err) < 0)
-        return -err->code;
     add_patch_findings(&duplicates, type, findings);
-    if (type == BODY_JSON_PATCH)
+    if (type == BODY_JSON_PATCH && cJSON_IsArray(tree))
         find_unknown_members(tree, findings);
     *ret = steal(&tree);
     return 0;

@@ -24,10 +24,12 @@ int body_decode_options(const struct request *req, const char *kind, cJSON **ret
 /* Checks what of a decoded object Go decodes into typed fields, apiVersion and kind. The error's
  * text has no prefix. */
 int body_check_type_meta(const cJSON *tree, struct str text, struct err *err);
-/* The body of a JSON or merge patch. Repeated fields go to findings. Errors: ERR_BAD_REQUEST,
- * ERR_TOO_LARGE. */
+/* The body of a JSON or merge patch, whatever its shape. Repeated fields go to findings. Errors:
+ * ERR_BAD_REQUEST, ERR_TOO_LARGE. */
 int body_decode_patch(const struct request *req, enum body_type type, struct pairs *findings,
                       cJSON **ret, struct err *err);
+/* Whether it is a list of operations, an object. */
+int body_check_patch(const cJSON *tree, enum body_type type, struct err *err);
 /* The body of an apply: any tree, null when it is empty. Repeated keys go to findings as texts.
  * Errors: ERR_BAD_REQUEST for what is no YAML, ERR_TOO_LARGE. */
 int body_decode_apply(const struct request *req, struct pairs *findings, cJSON **ret,

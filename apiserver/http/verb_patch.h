@@ -6,13 +6,16 @@
 #include "apiserver/http/request.h"
 #include "apiserver/http/respond.h"
 
-struct patch_call { /* starts with req and type; patch_call_fini */
+struct patch_call { /* patch_call_start, patch_call_read, patch_call_fini */
     const struct request *req;
     enum body_type type;
-    cJSON *patch; /* decoded at the first use, since a missing object comes before a broken patch */
+    cJSON *patch;
     struct pairs findings; /* of decoding */
 };
 void patch_call_fini(struct patch_call *c);
+/* Reads the body. What is no JSON is refused here, before the object is looked for; a patch of the
+ * wrong shape when it is applied. Errors: ERR_BAD_REQUEST, ERR_TOO_LARGE. */
+int patch_call_read(struct patch_call *c, struct err *err);
 /* ret is the patched tree, with apiVersion and kind. Errors: ERR_BAD_REQUEST, ERR_INVALID,
  * ERR_TOO_LARGE. */
 int patch_call_apply(struct patch_call *c, const cJSON *old, cJSON **ret, struct err *err);

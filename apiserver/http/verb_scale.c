@@ -347,7 +347,7 @@ int verb_scale_patch(struct pipeline *p, struct request *req, struct response *r
         return -(int)err->code;
     if (patch.type == BODY_APPLY)
         return verb_apply(p, req, resp, err);
-    if (params_write(req, "PatchOptions", &options, err) < 0)
+    if (params_write(req, "PatchOptions", &options, err) < 0 || patch_call_read(&patch, err) < 0)
         return -(int)err->code;
     options.decode_findings = &patch.findings;
     struct scale_call call = {.req = req, .patch = &patch};

@@ -84,12 +84,13 @@ static bool find_place(cJSON *doc, const char *path, struct place *ret)
     return false;
 }
 
+/* NULL for the whole document as well: kube-apiserver's library finds nothing there. */
 static cJSON *value_at(cJSON *doc, const char *path)
 {
     struct place p;
     if (!find_place(doc, path, &p))
         return NULL;
-    cJSON *value = p.token ? child_of(p.parent, p.token) : doc;
+    cJSON *value = p.token ? child_of(p.parent, p.token) : NULL;
     place_fini(&p);
     return value;
 }
@@ -106,18 +107,18 @@ static bool add_to_list(cJSON *list, const char *token, cJSON *take_value)
     return true;
 }
 
-/* Takes value in every case. */
-static bool add(cJSON **doc, const char *path, cJSON *take_value)
+/* Takes value in every case. The whole document can only be replaced. */
+static bool add(cJSON *doc, const char *path, cJSON *take_value)
 {
     struct place p;
     bool is_done = true;
-    if (!find_place(*doc, path, &p)) {
+    if (!find_place(doc, path, &p)) {
         json_free(take_value);
         return false;
     }
     if (!p.token) {
-        json_free(*doc);
-        *doc = take_value;
+        json_free(take_value);
+        is_done = false;
     } else if (cJSON_IsObject(p.parent)) {
         json_set(p.parent, p.token, take_value);
     } else {
@@ -140,9 +141,20 @@ static cJSON *take_out(cJSON *doc, const char *path)
     return value;
 }
 
+static bool replace_whole(cJSON **doc, cJSON *take_value)
+{
+    bool fits = cJSON_IsObject(take_value) || cJSON_IsArray(take_value);
+    json_free(fits ? *doc : take_value);
+    if (fits)
+        *doc = take_value;
+    return fits;
+}
+
 static bool replace(cJSON **doc, const char *path, cJSON *take_value)
 {
     struct place p;
+    if (!*path)
+        return replace_whole(doc, take_value);
     if (!find_place(*doc, path, &p)) {
         json_free(take_value);
         return false;
@@ -154,7 +166,7 @@ static bool replace(cJSON **doc, const char *path, cJSON *take_value)
     else if (is_list)
         json_free(take_value);
     place_fini(&p);
-    return is_list ? old != NULL : add(doc, path, take_value);
+    return is_list ? old != NULL : add(*doc, path, take_value);
 }
 
 static size_t printed_size(const cJSON *tree)
@@ -169,17 +181,17 @@ struct operation {
     const cJSON *value;           /* NULL = null */
 };
 
-static bool copy(cJSON **doc, const struct operation *o, size_t *copied)
+static bool copy(cJSON *doc, const struct operation *o, size_t *copied)
 {
-    const cJSON *value = value_at(*doc, o->from);
+    const cJSON *value = value_at(doc, o->from);
     if (!value || (*copied += printed_size(value)) > PATCH_COPY_MAX)
         return false;
     return add(doc, o->path, json_copy(value));
 }
 
-static bool move(cJSON **doc, const struct operation *o)
+static bool move(cJSON *doc, const struct operation *o)
 {
-    cJSON *value = take_out(*doc, o->from);
+    cJSON *value = take_out(doc, o->from);
     return value && add(doc, o->path, value);
 }
 
@@ -213,7 +225,7 @@ static bool apply(cJSON **doc, const struct operation *o, size_t *copied)
     if (!o->path)
         return false;
     if (strcmp(o->op, "add") == 0)
-        return add(doc, o->path, value_of(o));
+        return add(*doc, o->path, value_of(o));
     if (strcmp(o->op, "remove") == 0)
         return remove_value(*doc, o->path);
     if (strcmp(o->op, "replace") == 0)
@@ -223,8 +235,8 @@ static bool apply(cJSON **doc, const struct operation *o, size_t *copied)
     if (!o->from)
         return false;
     if (strcmp(o->op, "move") == 0)
-        return move(doc, o);
-    return strcmp(o->op, "copy") == 0 && copy(doc, o, copied);
+        return move(*doc, o);
+    return strcmp(o->op, "copy") == 0 && copy(*doc, o, copied);
 }
 
 int patch_check_size(const cJSON *patch, struct err *err)
@@ -281,4 +293,26 @@ void patch_merge(const cJSON *doc, const cJSON *patch, cJSON **ret)
     cJSON *work = cJSON_IsObject(doc) ? json_copy(doc) : json_object();
     merge_into(work, patch);
     *ret = work;
+}
+
+/* ---- managers ---- */
+
+/* Conservative: the text anywhere in the patch. */
+static bool names_managers(const cJSON *patch)
+{
+    SCOPED(buf_fini) struct buf text = {0};
+    json_print(patch, &text);
+    return strstr(buf_cstr(&text), "managedFields") != NULL;
+}
+
+const cJSON *patch_expand(const cJSON *doc, const cJSON *patch, cJSON **space)
+{
+    const cJSON *raw = json_at(doc, "metadata.managedFields");
+    cJSON *list = NULL;
+    if (!cJSON_IsRaw(raw) || !names_managers(patch) ||
+        json_parse_str(raw->valuestring, &list, NULL) < 0)
+        return doc;
+    *space = json_copy(doc);
+    json_set(json_get(*space, "metadata"), "managedFields", list);
+    return *space;
 }

@@ -19,3 +19,6 @@ int patch_json(const cJSON *doc, const cJSON *patch, cJSON **ret, struct err *er
 int patch_check_size(const cJSON *patch, struct err *err);
 /* ret is a new tree; patch is an object. Never fails. */
 void patch_merge(const cJSON *doc, const cJSON *patch, cJSON **ret);
+/* A stored object's managers are raw text until something has to look into them: doc itself when
+ * they are no business of the patch, else a copy with them as a tree, which *space owns. */
+const cJSON *patch_expand(const cJSON *doc, const cJSON *patch, cJSON **space);
