@@ -8,14 +8,12 @@
 
 #include "apiserver/base/json.h"
 #include "apiserver/base/log.h"
-#include "apiserver/base/map.h"
 #include "apiserver/base/mem.h"
 #include "openapi/kinds.h"
-#include "reconcile/child.h"
 #include "reconcile/claim_wake.h"
 #include "reconcile/cluster_kube.h"
 #include "reconcile/feed.h"
-#include "reconcile/keys.h"
+#include "reconcile/owner_wake.h"
 #include "reconcile/peek.h"
 #include "reconcile/template_pass.h"
 
@@ -101,15 +99,10 @@ struct reconcile {
     struct reconcile_config config;
     struct cluster *cluster;
     struct running running[ARRAY_LEN(controllers)];
-    struct map *owners; /* of the feed's thread: NAMESPACE/NAME of a Sandbox -> struct owner */
-    struct claim_wake *claim_wake; /* of the feed's thread */
+    struct owner_wake *owner_wake; /* both of the feed's thread */
+    struct claim_wake *claim_wake;
     struct feed *feed;
     bool is_running; /* of whoever starts and stops */
-};
-
-struct owner { /* of a Sandbox: the controller that its reference names */
-    size_t controller;
-    char *key; /* its object */
 };
 
 struct reconcile *reconcile_new(const struct reconcile_config *config)
@@ -142,59 +135,14 @@ static size_t controller_of_kind(const struct kind *kind) /* has one */
     return i;
 }
 
-/* The controller of the kind that the reference names; ARRAY_LEN(controllers) when there is none.
- */
-static size_t controller_of(const cJSON *owner)
+static void wake_owner(void *ctx, const struct kind *kind, const char *key)
 {
-    size_t i = 0;
-    while (i < ARRAY_LEN(controllers) &&
-           !owner_is_kind(owner, controllers[i].kind->group, controllers[i].kind->kind))
-        i++;
-    return i;
+    enqueue(ctx, controller_of_kind(kind), key);
 }
 
-static void owner_free(struct owner *o)
-{
-    if (!o)
-        return;
-    free(o->key);
-    free(o);
-}
-
-/* Who controls the Sandbox; NULL when no controller here does. */
-static struct owner *owner_of(const struct object *sandbox)
-{
-    SCOPED(json_free_p) cJSON *refs = object_peek(sandbox, "metadata", "ownerReferences");
-    const cJSON *ref = owner_reference_that_controls(refs);
-    size_t i = controller_of(ref);
-    if (i == ARRAY_LEN(controllers))
-        return NULL;
-    struct owner *o = xcalloc(1, sizeof *o);
-    o->controller = i;
-    o->key = pass_key(sandbox->namespace_name, json_str_or(ref, "name", ""));
-    return o;
-}
-
-static bool same_owner(const struct owner *a, const struct owner *b)
-{
-    return a && b && a->controller == b->controller && str_equal(a->key, b->key);
-}
-
-/* The owner that a Sandbox has and the one it had until now (G10): so a pool learns that a member
- * left it. */
 static void tell_owners(struct reconcile *r, const struct object *sandbox, bool is_delete)
 {
-    SCOPED_FREE char *key = pass_key(sandbox->namespace_name, sandbox->name);
-    struct owner *now = owner_of(sandbox), *before;
-    if (now)
-        enqueue(r, now->controller, now->key);
-    bool is_kept = now && !is_delete;
-    before = is_kept ? map_put(r->owners, key, now) : map_del(r->owners, key);
-    if (before && !same_owner(before, now))
-        enqueue(r, before->controller, before->key);
-    owner_free(before);
-    if (!is_kept)
-        owner_free(now);
+    owner_wake_note(r->owner_wake, sandbox, is_delete);
 }
 
 /* Every pool that makes its members from the template. */
@@ -254,33 +202,12 @@ static void on_object(void *ctx, const struct object *o, bool is_delete)
     }
 }
 
-static bool drop_owner(void *ctx, const char *key, void *value)
-{
-    (void)ctx;
-    (void)key;
-    owner_free(value);
-    return true;
-}
-
-static bool tell_owner(void *ctx, const char *key, void *value)
-{
-    (void)key;
-    const struct owner *owner = value;
-    enqueue(ctx, owner->controller, owner->key);
-    return true;
-}
-
-/* A Sandbox may have gone unseen: whoever had one looks again. */
 static void on_gap(void *ctx, const struct kind *kind)
 {
     struct reconcile *r = ctx;
     claim_wake_reset(r->claim_wake, kind);
-    if (kind != &kind_sandbox)
-        return;
-    map_each(r->owners, tell_owner, r);
-    map_each(r->owners, drop_owner, NULL);
-    map_free(r->owners);
-    r->owners = map_new();
+    if (kind == &kind_sandbox)
+        owner_wake_reset(r->owner_wake);
 }
 
 /* ---- children in the cluster ---- */
@@ -349,7 +276,7 @@ void reconcile_start(struct reconcile *r)
         return;
     r->is_running = true;
     make_loops(r);
-    r->owners = map_new();
+    r->owner_wake = owner_wake_new(wake_owner, r);
     r->claim_wake = claim_wake_new(wake_claim, r);
     r->cluster = cluster_kube_new(
         &(struct cluster_kube_config){.kube = c->kube, .on_child = on_child, .ctx = r});
@@ -384,8 +311,7 @@ void reconcile_stop(struct reconcile *r)
         controllers[i].free(r->running[i].state);
         loop_free(r->running[i].loop);
     }
-    map_each(r->owners, drop_owner, NULL);
-    map_free(r->owners);
+    owner_wake_free(r->owner_wake);
     claim_wake_free(r->claim_wake);
     r->is_running = false;
     log_info("reconciler stopped");
