@@ -13,10 +13,24 @@
 
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
+#include "apiserver/base/metric.h"
 #include "apiserver/http/h2.h"
 #include "apiserver/http/pump.h"
 
 #define LINGER_MS 1000 /* for a client to notice the end */
+
+static struct metric open_connections = {
+    .name = "agent_sandbox_http_connections",
+    .help = "Connections that are open, by protocol.",
+    .type = METRIC_GAUGE,
+    .labels = {"protocol"},
+};
+
+static void count_open(const struct conn *c, double by)
+{
+    if (c->protocol)
+        metric_add(&open_connections, by, (const char *[]){c->protocol->name});
+}
 
 /* ---- closing ---- */
 
@@ -42,6 +56,7 @@ void conn_kill(struct conn *c)
 
 void conn_free(struct conn *c)
 {
+    count_open(c, -1);
     SSL_free(c->ssl);
     h2_free(c->h2);
     peer_unref(c->peer);
@@ -162,6 +177,7 @@ static bool start_protocol(struct conn *c)
         if (strcmp(protocols[i]->name, name) != 0)
             continue;
         c->protocol = protocols[i];
+        count_open(c, 1);
         return c->protocol->start(c);
     }
     return false;
