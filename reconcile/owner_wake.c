@@ -1,7 +1,6 @@
 #include "reconcile/owner_wake.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "apiserver/base/json.h"
 #include "apiserver/base/map.h"
@@ -30,12 +29,14 @@ static void owner_free(struct owner *o)
     free(o);
 }
 
-/* Its version does not matter. NULL when it is none of ours. */
+/* NULL when it is none of ours. ref may be NULL. */
 static const struct kind *kind_of(const cJSON *ref)
 {
-    const char *api_version = json_str_or(ref, "apiVersion", "");
-    SCOPED_FREE char *group = xstrndup(api_version, strcspn(api_version, "/"));
-    return kind_find_by_kind(group, json_str_or(ref, "kind", ""));
+    for (size_t i = 0; kinds_all[i]; i++) {
+        if (owner_is_kind(ref, kinds_all[i]->group, kinds_all[i]->kind))
+            return kinds_all[i];
+    }
+    return NULL;
 }
 
 /* NULL when nothing of ours controls it. */
@@ -43,7 +44,7 @@ static struct owner *owner_of(const struct object *sandbox)
 {
     SCOPED(json_free_p) cJSON *refs = object_peek(sandbox, "metadata", "ownerReferences");
     const cJSON *ref = owner_reference_that_controls(refs);
-    const struct kind *kind = ref ? kind_of(ref) : NULL;
+    const struct kind *kind = kind_of(ref);
     if (!kind)
         return NULL;
     struct owner *o = xcalloc(1, sizeof *o);
