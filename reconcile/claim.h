@@ -10,6 +10,8 @@
 
 #include "reconcile/event.h"
 
+#define CLAIM_CONTROLLER "sandboxclaim-controller" /* field manager and reporting controller */
+
 /* What the operator set. Borrowed for as long as it is used. */
 struct claim_settings {
     const char *const *label_domains; /* lower case, ended by NULL: who may prefix labels of

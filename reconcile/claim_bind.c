@@ -144,6 +144,7 @@ void claim_binder_init(struct claim_binder *b, const struct claim_settings *sett
                 .plan = make_plan,
                 .plan_free = plan_free,
                 .adopt = adopt,
+                .manager = CLAIM_CONTROLLER,
                 .ctx = b,
             },
         .settings = *settings,

@@ -9,8 +9,6 @@
 #include "reconcile/loop.h"
 #include "reconcile/pass.h"
 
-#define CLAIM_CONTROLLER "sandboxclaim-controller" /* field manager and reporting controller */
-
 struct claim_reconciler_config {
     struct pass_env env;
     struct claim_settings settings;

@@ -187,6 +187,7 @@ static int admit_member(struct bind_try *t, cJSON *tree, struct err *err)
         .kind = t->bind->ops->member,
         .operation = ADMIT_UPDATE,
         .is_system = true,
+        .manager = t->bind->ops->manager,
         .namespace_name = t->namespace_name,
         .name = t->member->name,
         .old = t->member_tree,

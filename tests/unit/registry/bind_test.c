@@ -181,11 +181,6 @@ END_TEST
 static struct metric conflicts = {.name = "sandbox_claim_binding_conflicts_total",
                                   .type = METRIC_COUNTER};
 
-struct thief {
-    struct store *store;
-    int n; /* members that somebody else changes right before our transaction */
-};
-
 /* Two servers on one store: the other one's writes reach this one's cache only through the watch,
  * which is held back here. */
 START_TEST(test_lost_member)
@@ -201,8 +196,6 @@ START_TEST(test_lost_member)
     SCOPED(err_fini) struct err err = {0};
     SCOPED(json_free_p) cJSON *a = NULL, *b = NULL;
     memstore_set_watch_down(pw.w.store, true);
-    struct write_options opts = world_opts();
-    (void)opts;
     ck_assert_int_eq(pool_world_post(other, pool_world_claim("a", "", ""), false, &a, &err), 0);
     ck_assert_int_eq(pool_world_post(reg(), pool_world_claim("b", "", ""), false, &b, &err), 0);
     memstore_set_watch_down(pw.w.store, false);
