@@ -1,12 +1,8 @@
 /* The transport over HTTP/2 on a real socket: the same as over HTTP/1.1 (server_test.c), and what
  * only HTTP/2 has: many requests on one connection, windows, floods of frames, GOAWAY. */
 #include <pthread.h>
-#include <stdio.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "apiserver/base/clock.h"
 #include "apiserver/http/h2.h"
 #include "apiserver/http/server.h"
 #include "tests/lib/certs.h"
@@ -16,11 +12,6 @@
 #include "tests/lib/transport.h"
 
 #define BODY_MAX ((size_t)3145728)
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define IS_SANITIZED 1
-#else
-#define IS_SANITIZED 0
-#endif
 
 /* ---- fixture ---- */
 
@@ -355,6 +346,26 @@ START_TEST(test_big_answer_to_slow_reader)
         ck_assert(h2_client_step(&c));
     }
     ck_assert_uint_eq(big->body.len, 3200000);
+    h2_client_close(&c);
+    transport_stop();
+}
+END_TEST
+
+/* Two long answers whose windows open at the same time: neither waits for the other's end. */
+START_TEST(test_streams_take_turns)
+{
+    start();
+    struct h2_client c;
+    struct h2_reply *r[2];
+    open_client(&c, &(struct h2_client_opts){.window = 1000, .is_lazy = true});
+    for (int i = 0; i < 2; i++)
+        r[i] = h2_client_send(&c, "GET", "/big", NULL, NULL, 0);
+    ck_assert(H2_UNTIL(&c, r[0]->body.len == 1000 && r[1]->body.len == 1000));
+    for (int i = 0; i < 2; i++)
+        nghttp2_submit_window_update(c.session, NGHTTP2_FLAG_NONE, r[i]->id, 4000000);
+    ck_assert(H2_UNTIL(&c, r[0]->is_closed || r[1]->is_closed));
+    ck_assert_uint_gt(r[0]->body.len, 2500000);
+    ck_assert_uint_gt(r[1]->body.len, 2500000);
     h2_client_close(&c);
     transport_stop();
 }
@@ -1392,8 +1403,8 @@ SUITE(h2)
     TESTS("requests", test_get, test_chosen_by_curl, test_repeated_headers, test_body_sizes,
           test_announced_too_large, test_expect_continue, test_large_head, test_head_and_empty,
           test_answer_headers, test_one_after_the_other, test_parallel, test_no_waiting_in_line,
-          test_big_answer_to_slow_reader, test_too_many, test_taken_back_is_not_run, test_trailers,
-          test_host_is_the_authority);
+          test_big_answer_to_slow_reader, test_streams_take_turns, test_too_many,
+          test_taken_back_is_not_run, test_trailers, test_host_is_the_authority);
     LOOP("targets", test_raw_target, 0, ARRAY_LEN(raw_targets));
     LOOP("malformed", test_malformed_head, 0, ARRAY_LEN(heads));
     TESTS("streams", test_stream_events, test_stream_large_events, test_stream_cancelled,
