@@ -232,7 +232,8 @@ static char *check_struct(const cJSON *node, const struct go_field *fields, cons
 {
     for (const struct go_field *f = fields; f->name; f++) {
         const cJSON *member = json_get(node, f->name);
-        char *why = member && !cJSON_IsNull(member) ? check_member(member, f, path) : NULL;
+        bool is_given = member && !cJSON_IsNull(member) && !cJSON_IsRaw(member);
+        char *why = is_given ? check_member(member, f, path) : NULL;
         if (why)
             return why;
     }

@@ -120,22 +120,81 @@ static const char *read_time(struct arena *arena, const char *text, bool as_clie
     return arena_strdup(arena, out);
 }
 
-static int read_entry(struct managers *m, const cJSON *entry, bool as_client)
+struct reading {
+    struct managers *m;
+    struct scan s;
+    bool as_client;
+    const char *operation, *fields_type;
+};
+
+static bool read_fields(struct reading *r, struct manager *ret)
 {
-    static const cJSON no_fields = {.type = cJSON_Object};
-    const cJSON *fields = json_get(entry, "fieldsV1");
-    const char *operation = json_str_or(entry, "operation", "");
-    struct manager new = {.name = json_str_or(entry, "manager", ""),
-                          .version = json_str_or(entry, "apiVersion", ""),
-                          .subresource = json_str_or(entry, "subresource", ""),
-                          .time = read_time(&m->arena, json_str(entry, "time"), as_client),
-                          .is_applier = strcmp(operation, "Apply") == 0};
-    if ((!new.is_applier &&strcmp(operation, "Update") != 0) || new.version[0] == '\0' ||
-        strcmp(json_str_or(entry, "fieldsType", ""), "FieldsV1") != 0 ||
-        fieldset_parse(&m->arena, fields ? fields : &no_fields, as_client, &new.fields) < 0)
-        return -1;
-    append(m, &new);
-    return 0;
+    const char *from = r->s.p;
+    if (fieldset_parse(&r->m->arena, &r->s, r->as_client, &ret->fields) < 0)
+        return false;
+    ret->text = (struct scan_piece){from, (size_t)(r->s.p - from)};
+    ret->fields_read = r->as_client ? NULL : ret->fields;
+    return true;
+}
+
+/* The string of a member, NULL for null; the entry's own members are strings but for fieldsV1. */
+static bool read_string(struct reading *r, const char **ret)
+{
+    struct scan_piece value;
+    if (!scan_value(&r->s, &value))
+        return false;
+    bool is_string = value.n >= 2 && *value.p == '"';
+    *ret =
+        is_string ? scan_text(&r->m->arena, (struct scan_piece){value.p + 1, value.n - 2}) : NULL;
+    return *ret || (!is_string && value.p[0] == 'n');
+}
+
+static bool read_member(struct reading *r, struct scan_piece key, struct manager *ret)
+{
+    const struct {
+        const char *name, **to;
+    } strings[] = {
+        {"apiVersion", &ret->version}, {"fieldsType", &r->fields_type},    {"manager", &ret->name},
+        {"operation", &r->operation},  {"subresource", &ret->subresource}, {"time", &ret->time}};
+    if (scan_key_is(key, "fieldsV1"))
+        return read_fields(r, ret);
+    for (size_t i = 0; i < ARRAY_LEN(strings); i++)
+        if (scan_key_is(key, strings[i].name))
+            return read_string(r, strings[i].to);
+    return scan_value(&r->s, NULL);
+}
+
+static bool read_entry(struct reading *r)
+{
+    struct manager new = {0};
+    struct scan_piece key;
+    bool is_first = true, failed = false;
+    r->operation = r->fields_type = NULL;
+    if (!scan_enter(&r->s, '{'))
+        return false;
+    while (scan_member(&r->s, &is_first, &key, &failed))
+        if (!read_member(r, key, &new))
+            return false;
+    new.is_applier = str_equal(r->operation, "Apply");
+    if (failed || (!new.is_applier && !str_equal(r->operation, "Update")) || !new.version ||
+        !*new.version || !str_equal(r->fields_type, "FieldsV1"))
+        return false;
+    new.name = new.name ? new.name : "";
+    new.subresource = new.subresource ? new.subresource : "";
+    new.time = read_time(&r->m->arena, new.time, r->as_client);
+    append(r->m, &new);
+    return true;
+}
+
+static bool read_list(struct reading *r)
+{
+    bool is_first = true, failed = false;
+    if (!scan_enter(&r->s, '['))
+        return false;
+    while (scan_item(&r->s, &is_first, &failed))
+        if (!read_entry(r))
+            return false;
+    return !failed;
 }
 
 static int compare_for_sort(const void *a, const void *b)
@@ -168,11 +227,17 @@ static void drop_repeated(struct managers *m)
 
 int managers_read(struct managers *m, const cJSON *list, bool as_client)
 {
-    const cJSON *entry;
-    cJSON_ArrayForEach(entry, list)
-    {
-        if (read_entry(m, entry, as_client) == 0)
-            continue;
+    struct reading r = {.m = m, .as_client = as_client};
+    SCOPED(buf_fini) struct buf printed = {0};
+    const char *text = cJSON_IsRaw(list) ? list->valuestring : NULL;
+    if (!list)
+        return 0;
+    if (!text) {
+        json_print(list, &printed);
+        text = arena_strndup(&m->arena, buf_cstr(&printed), printed.len);
+    }
+    r.s = (struct scan){text, text + strlen(text)};
+    if (!read_list(&r)) {
         m->n = 0;
         return -1;
     }
@@ -225,7 +290,10 @@ static void print_entry(const struct manager *m, struct buf *out)
     buf_puts(out, "{\"apiVersion\":");
     buf_json_string(out, m->version, strlen(m->version));
     buf_puts(out, ",\"fieldsType\":\"FieldsV1\",\"fieldsV1\":");
-    fieldset_print(m->fields, out);
+    if (m->fields_read && m->fields_read == m->fields)
+        buf_append(out, m->text.p, m->text.n);
+    else
+        fieldset_print(m->fields, out);
     if (m->name[0])
         print_member("manager", m->name, out);
     print_member("operation", m->is_applier ? "Apply" : "Update", out);

@@ -1,7 +1,7 @@
 /* The managers of an object's fields: metadata.managedFields read, changed by one write, and
  * written again. An entry is a manager by name, operation and subresource (and version, unless it
  * applied), the set of fields it owns, and the time of its last change. Entries borrow from the
- * tree they were read from and from the arena. One thread at a time. Source: docs/kubernetes-api.md
+ * arena. One thread at a time. Source: docs/kubernetes-api.md
  * 28, 29; apimachinery's managedfields. */
 #pragma once
 
@@ -16,6 +16,9 @@ struct manager {
     const char *time;                         /* RFC 3339; NULL = none */
     const struct fieldset *fields;
     bool is_applier; /* operation Apply, else Update */
+    /* The fields as they were read, and their text: printed again while they are the same. */
+    const struct fieldset *fields_read;
+    struct scan_piece text;
 };
 struct managers { /* starts as {0}; managers_fini */
     struct arena arena;
@@ -26,8 +29,9 @@ void managers_fini(struct managers *m);
 
 /* A client asks to forget all managers by [] or [{}]. */
 bool managers_is_reset(const cJSON *list);
-/* Entries of one manager twice: the later one counts. as_client: the list comes with a request, and
- * is put in our form. -1 = the list makes no sense; m is then empty. */
+/* list is a tree, or the raw text of a stored one, which must outlive m. Entries of one manager
+ * twice: the later one counts. as_client: the list comes with a request, and is put in our form.
+ * -1 = the list makes no sense; m is then empty. */
 int managers_read(struct managers *m, const cJSON *list, bool as_client);
 /* The list in its order (appliers first, then by time), as JSON; the same bytes for the same
  * managers. */

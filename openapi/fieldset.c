@@ -158,21 +158,22 @@ static bool is_index(const char *text)
 }
 
 /* One key of FieldsV1 as a step. 1 = a step, 0 = of a kind that nobody knows, -1 = nonsense. */
-static int parse_step(struct arena *arena, const char *key, bool as_client,
+static int parse_step(struct arena *arena, struct scan_piece key, bool as_client,
                       struct fieldset_item *ret)
 {
-    if (key[0] == '\0' || key[1] != ':')
+    if (key.n < 2 || key.p[1] != ':')
         return -1;
-    *ret = (struct fieldset_item){.kind = key[0], .text = key + 2};
-    switch (key[0]) {
+    const char *text = scan_text(arena, (struct scan_piece){key.p + 2, key.n - 2});
+    *ret = (struct fieldset_item){.kind = key.p[0], .text = text};
+    switch (key.p[0]) {
     case STEP_FIELD:
-        return 1;
+        return text ? 1 : -1;
     case STEP_INDEX:
-        return is_index(ret->text) ? 1 : -1;
+        return text && is_index(text) ? 1 : -1;
     case STEP_KEYS:
     case STEP_VALUE:
-        if (as_client)
-            ret->text = rewrite(arena, key[0], ret->text);
+        if (text && as_client)
+            ret->text = rewrite(arena, key.p[0], text);
         return ret->text ? 1 : -1;
     default:
         return 0;
@@ -181,59 +182,89 @@ static int parse_step(struct arena *arena, const char *key, bool as_client,
 
 struct parser {
     struct arena *arena;
+    struct scan *s;
     bool as_client;
 };
 
-/* What is inside of node; *ret_member tells whether node's own path is in the set. */
-static int parse_node(const struct parser *p, const cJSON *node, unsigned depth, bool *ret_member,
+/* The next value is null; steps over it. */
+static bool is_null(struct scan *s)
+{
+    struct scan at = *s;
+    struct scan_piece value;
+    if (!scan_value(&at, &value) || value.n != 4 || value.p[0] != 'n')
+        return false;
+    *s = at;
+    return true;
+}
+
+/* What is inside of the next value; *ret_member tells whether its own path is in the set. */
+static int parse_node(const struct parser *p, unsigned depth, bool *ret_member,
                       const struct fieldset **ret)
 {
-    if ((!cJSON_IsObject(node) && !cJSON_IsNull(node)) || depth > FIELDSET_DEPTH_MAX)
-        return -1;
-    struct fieldset *set = node->child ? fieldset_new(p->arena) : NULL;
-    const cJSON *child;
+    struct fieldset *set = NULL;
+    struct scan_piece key;
+    bool is_first = true, failed = false;
     *ret_member = false;
-    cJSON_ArrayForEach(child, node)
-    {
+    *ret = NULL;
+    if (depth > FIELDSET_DEPTH_MAX)
+        return -1;
+    if (!scan_enter(p->s, '{')) {
+        *ret_member = true;
+        return is_null(p->s) ? 0 : -1;
+    }
+    while (scan_member(p->s, &is_first, &key, &failed)) {
         struct fieldset_item item;
-        if (strcmp(child->string, ".") == 0) {
-            *ret_member = true;
-            continue;
-        }
-        int step = parse_step(p->arena, child->string, p->as_client, &item);
-        if (step < 0 ||
-            (step > 0 && parse_node(p, child, depth + 1, &item.is_member, &item.inside) < 0))
+        bool is_self = key.n == 1 && *key.p == '.';
+        int step = is_self ? 0 : parse_step(p->arena, key, p->as_client, &item);
+        *ret_member |= is_self;
+        if (step < 0 || (step == 0 && !scan_value(p->s, NULL)) ||
+            (step > 0 && parse_node(p, depth + 1, &item.is_member, &item.inside) < 0))
             return -1;
+        if (step > 0 && !set)
+            set = fieldset_new(p->arena);
         if (step > 0)
             fieldset_add(p->arena, set, item);
     }
     *ret = fieldset_finish(p->arena, set);
     *ret_member |= !*ret;
-    return 0;
+    return failed ? -1 : 0;
 }
 
-int fieldset_parse(struct arena *arena, const cJSON *fields, bool as_client,
-                   const struct fieldset **ret)
+int fieldset_parse(struct arena *arena, struct scan *s, bool as_client, const struct fieldset **ret)
 {
-    const struct parser p = {.arena = arena, .as_client = as_client};
+    const struct parser p = {.arena = arena, .s = s, .as_client = as_client};
     bool ignored;
-    return parse_node(&p, fields, 0, &ignored, ret);
+    return parse_node(&p, 0, &ignored, ret);
+}
+
+static bool needs_escapes(const char *text)
+{
+    for (const unsigned char *p = (const unsigned char *)text; *p; p++)
+        if (*p < 0x20 || *p == '"' || *p == '\\' || *p >= 0x7f)
+            return true;
+    return false;
 }
 
 /* "f:name": with what JSON needs escaped. */
 static void print_key(const struct fieldset_item *item, struct buf *out)
 {
+    const char head[] = {'"', item->kind, ':'};
+    size_t n = strlen(item->text);
+    if (!needs_escapes(item->text)) {
+        buf_append(out, head, sizeof head);
+        buf_append(out, item->text, n);
+        buf_append(out, "\":", 2);
+        return;
+    }
     size_t from = out->len;
-    buf_json_string(out, item->text, strlen(item->text));
+    buf_json_string(out, item->text, n);
+    buf_append(out, "\":", 3); /* room for the letter and two colons */
     if (buf_failed(out))
         return;
-    /* The text begins behind its quote: put the letter there and the rest behind it. */
-    buf_append(out, "  ", 2);
-    if (buf_failed(out))
-        return;
-    memmove(out->data + from + 3, out->data + from + 1, out->len - from - 3);
-    out->data[from + 1] = item->kind;
-    out->data[from + 2] = ':';
+    /* The text begins behind its quote: put the letter there and move the rest. */
+    memmove(out->data + from + 3, out->data + from + 1, out->len - from - 4);
+    memcpy(out->data + from, head, sizeof head);
+    out->data[out->len - 1] = ':';
 }
 
 static void print_items(const struct fieldset *set, bool is_member, struct buf *out)
@@ -243,7 +274,6 @@ static void print_items(const struct fieldset *set, bool is_member, struct buf *
         if (i > 0 || is_member)
             buf_putc(out, ',');
         print_key(&set->v[i], out);
-        buf_putc(out, ':');
         if (set->v[i].inside)
             print_items(set->v[i].inside, set->v[i].is_member, out);
         else

@@ -11,6 +11,7 @@
 
 #include "apiserver/base/arena.h"
 #include "apiserver/base/buf.h"
+#include "apiserver/base/scan.h"
 
 /* One step of a path, by its letter in FieldsV1. */
 enum fieldset_kind {
@@ -44,10 +45,11 @@ const struct fieldset *fieldset_finish(struct arena *arena, struct fieldset *set
 /* The set of one path of names, ended by NULL. */
 const struct fieldset *fieldset_of_path(struct arena *arena, const char *const *names);
 
-/* From FieldsV1. Steps of unknown letters are left out. as_client rewrites keys and values in the
- * one form that compares (sorted, without blanks); not needed for what fieldset_print wrote.
- * -1 = no FieldsV1, or deeper than FIELDSET_DEPTH_MAX. */
-int fieldset_parse(struct arena *arena, const cJSON *fields, bool as_client,
+/* From the text of FieldsV1, which is the next value of s. Steps of unknown letters are left out.
+ * as_client rewrites keys and values in the one form that compares (sorted, without blanks); not
+ * needed for what fieldset_print wrote. Nothing of the text is needed afterwards. -1 = no FieldsV1,
+ * or deeper than FIELDSET_DEPTH_MAX. */
+int fieldset_parse(struct arena *arena, struct scan *s, bool as_client,
                    const struct fieldset **ret);
 /* As FieldsV1 text: {} for NULL, keys sorted bytewise, the same bytes for equal sets. */
 void fieldset_print(const struct fieldset *set, struct buf *out);

@@ -161,7 +161,7 @@ static void check_list(struct check *c, const struct field *f, const cJSON *valu
 static void check_value(struct check *c, const struct field *f, const cJSON *value,
                         const struct fieldpath *at, unsigned depth)
 {
-    if (cJSON_IsNull(value))
+    if (cJSON_IsNull(value) || cJSON_IsRaw(value)) /* what is raw comes from us */
         return;
     if (depth >= MERGE_DEPTH_MAX) {
         fail(c, at, "exceeded max depth");

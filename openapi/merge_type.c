@@ -192,9 +192,37 @@ static const char *key_after(const struct field *list, const char *before)
     return next;
 }
 
+static bool is_plain(const char *s)
+{
+    for (; *s; s++)
+        if ((unsigned char)*s < 0x20 || (unsigned char)*s >= 0x7f || strchr("\"\\<>&", *s))
+            return false;
+    return true;
+}
+
+/* {"name":"value"} of a list with one key that is a plain word, as nearly all are; else NULL. */
+static const char *plain_step(struct arena *arena, const cJSON *item, const struct field *list)
+{
+    const cJSON *value =
+        list->list == LIST_MAP && !list->keys[1] ? json_get(item, *list->keys) : NULL;
+    if (!cJSON_IsString(value) || !is_plain(value->valuestring))
+        return NULL;
+    size_t n = strlen(*list->keys), value_n = strlen(value->valuestring);
+    char *text = arena_alloc(arena, n + value_n + sizeof "{\"\":\"\"}"), *p = text;
+    p = mempcpy(p, "{\"", 2);
+    p = mempcpy(p, *list->keys, n);
+    p = mempcpy(p, "\":\"", 3);
+    p = mempcpy(p, value->valuestring, value_n);
+    memcpy(p, "\"}", 2);
+    return text;
+}
+
 struct fieldset_item merge_item_step(struct arena *arena, const cJSON *item,
                                      const struct field *list)
 {
+    const char *plain = plain_step(arena, item, list);
+    if (plain)
+        return (struct fieldset_item){.kind = STEP_KEYS, .text = plain};
     SCOPED(buf_fini) struct buf text = {0};
     if (list->list == LIST_SET) {
         fieldset_value_print(item, &text);

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "apiserver/base/json.h"
+#include "apiserver/base/mem.h"
 #include "apiserver/base/str.h"
 
 static void skip_blanks(struct scan *s)
@@ -25,16 +27,29 @@ static bool skip_escape(struct scan *s) /* at the character behind the backslash
     return true;
 }
 
-static bool skip_string(struct scan *s) /* at the opening quote */
+/* Ends a run of plain characters of a string. */
+static const bool is_special[256] = {
+    [0 ... 0x1f] = true,
+    ['"'] = true,
+    ['\\'] = true,
+};
+
+/* At the opening quote. Most of a document is strings: this loop is most of a walk. */
+static bool skip_string(struct scan *s)
 {
-    for (s->p++; s->p < s->end;) {
-        unsigned char c = (unsigned char)*s->p++;
-        if (c == '"')
+    for (s->p++;;) {
+        const char *p = s->p;
+        while (p < s->end && !is_special[(unsigned char)*p])
+            p++;
+        s->p = p;
+        if (p == s->end || (unsigned char)*p < 0x20)
+            return false;
+        s->p++;
+        if (*p == '"')
             return true;
-        if (c < 0x20 || (c == '\\' && !skip_escape(s)))
+        if (!skip_escape(s))
             return false;
     }
-    return false;
 }
 
 static size_t skip_digits(struct scan *s)
@@ -94,16 +109,24 @@ static bool skip_scalar(struct scan *s)
 }
 
 /* Behind '{' or ',' of an object: the key and the colon. */
-static bool skip_key(struct scan *s)
+static bool read_key(struct scan *s, struct scan_piece *ret)
 {
     skip_blanks(s);
+    const char *from = s->p;
     if (s->p == s->end || *s->p != '"' || !skip_string(s))
         return false;
+    *ret = (struct scan_piece){from + 1, (size_t)(s->p - from) - 2};
     skip_blanks(s);
     if (s->p == s->end || *s->p != ':')
         return false;
     s->p++;
     return true;
+}
+
+static bool skip_key(struct scan *s)
+{
+    struct scan_piece ignored;
+    return read_key(s, &ignored);
 }
 
 struct levels {
@@ -219,15 +242,7 @@ bool scan_member(struct scan *s, bool *is_first, struct scan_piece *ret_key, boo
 {
     if (!step(s, '}', is_first, failed))
         return false;
-    skip_blanks(s);
-    const char *from = s->p;
-    if (s->p == s->end || *s->p != '"' || !skip_string(s)) {
-        *failed = true;
-        return false;
-    }
-    *ret_key = (struct scan_piece){from + 1, (size_t)(s->p - from) - 2};
-    s->p = from;
-    *failed = !skip_key(s);
+    *failed = !read_key(s, ret_key);
     return !*failed;
 }
 
@@ -245,4 +260,31 @@ bool scan_at_end(struct scan *s)
 bool scan_key_is(struct scan_piece key, const char *name)
 {
     return key.n == strlen(name) && memcmp(key.p, name, key.n) == 0;
+}
+
+static const char *unescape_all(struct arena *arena, struct scan_piece piece)
+{
+    SCOPED(buf_fini) struct buf quoted = {0};
+    SCOPED(json_free_p) cJSON *string = NULL;
+    buf_putc(&quoted, '"');
+    buf_append(&quoted, piece.p, piece.n);
+    buf_putc(&quoted, '"');
+    if (json_parse(buf_cstr(&quoted), quoted.len, NULL, &string, NULL) < 0)
+        return NULL;
+    return arena_strdup(arena, string->valuestring);
+}
+
+/* Most have no escapes, or only those of quotes. */
+const char *scan_text(struct arena *arena, struct scan_piece piece)
+{
+    char *out = arena_alloc(arena, piece.n + 1);
+    size_t n = 0;
+    for (size_t i = 0; i < piece.n; i++) {
+        bool is_escape = piece.p[i] == '\\';
+        i += is_escape;
+        if (is_escape && piece.p[i] != '"' && piece.p[i] != '\\')
+            return unescape_all(arena, piece);
+        out[n++] = piece.p[i];
+    }
+    return out;
 }

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "apiserver/base/arena.h"
+
 struct scan { /* starts as {text, end} */
     const char *p, *end;
 };
@@ -28,3 +30,6 @@ bool scan_item(struct scan *s, bool *is_first, bool *failed);
 /* True when nothing but blanks is left. */
 bool scan_at_end(struct scan *s);
 bool scan_key_is(struct scan_piece key, const char *name);
+/* A piece of a string (a key, or a value without its quotes) as text of its own; NULL when it is no
+ * string, or has a NUL. */
+const char *scan_text(struct arena *arena, struct scan_piece piece);

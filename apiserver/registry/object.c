@@ -254,15 +254,53 @@ void object_write(const struct object *o, struct buf *out)
     buf_append(out, o->json + o->splice_at, o->json_len - o->splice_at);
 }
 
+static cJSON *parse(const struct buf *text)
+{
+    static const struct json_opts lenient = {.flags =
+                                                 JSON_REPLACE_BAD_UTF8 | JSON_KEEP_LAST_DUPLICATE};
+    cJSON *tree = NULL;
+    int r = json_parse(buf_cstr(text), text->len, &lenient, &tree, NULL);
+    assert(r == 0 && tree); /* scan.h walked over the same bytes */
+    (void)r;
+    return tree;
+}
+
 cJSON *object_tree(const struct object *o)
 {
     SCOPED(buf_fini) struct buf text = {0};
     object_write(o, &text);
-    static const struct json_opts lenient = {.flags =
-                                                 JSON_REPLACE_BAD_UTF8 | JSON_KEEP_LAST_DUPLICATE};
-    cJSON *tree = NULL;
-    int r = json_parse(buf_cstr(&text), text.len, &lenient, &tree, NULL);
-    assert(r == 0 && tree); /* scan.h walked over the same bytes */
-    (void)r;
+    return parse(&text);
+}
+
+/* Takes the list out of the text and leaves null in its place; owned, NULL when there is none.
+ * Quotes inside of strings have a backslash, and before this member (members are sorted) there are
+ * only strings and maps of strings, so that the first match is the one. */
+static char *take_managers(struct buf *text)
+{
+    static const char name[] = "\"managedFields\":[", in_place[] = "null";
+    char *at = memmem(text->data, text->len, name, sizeof name - 1);
+    if (!at)
+        return NULL;
+    char *from = at + sizeof name - 2, *to = from + sizeof in_place - 1;
+    struct scan s = {from, text->data + text->len};
+    struct scan_piece list;
+    if (!scan_value(&s, &list) || s.p < to)
+        return NULL;
+    char *taken = xstrndup(list.p, list.n);
+    size_t behind = (size_t)(s.p - text->data);
+    memcpy(from, in_place, sizeof in_place - 1);
+    memmove(to, text->data + behind, text->len - behind + 1);
+    text->len -= (size_t)(s.p - to);
+    return taken;
+}
+
+cJSON *object_tree_to_change(const struct object *o)
+{
+    SCOPED(buf_fini) struct buf text = {0};
+    object_write(o, &text);
+    char *managers = take_managers(&text);
+    cJSON *tree = parse(&text);
+    if (managers)
+        json_set(json_get(tree, "metadata"), "managedFields", json_raw(managers));
     return tree;
 }

@@ -38,3 +38,5 @@ struct object *object_at_rev(struct object *o, int64_t rev);
 void object_write(const struct object *o, struct buf *out);
 /* The same as a tree of the caller's own (json_free). */
 cJSON *object_tree(const struct object *o);
+/* The same with metadata.managedFields, which no change looks into, as raw text (json_raw). */
+cJSON *object_tree_to_change(const struct object *o);

@@ -152,7 +152,7 @@ static int update_once(struct updater *u, struct err *err)
         pairs_fini(&u->warnings);
         return create_first(u, err);
     }
-    SCOPED(json_free_p) cJSON *old_tree = object_tree(u->old), *tree = NULL;
+    SCOPED(json_free_p) cJSON *old_tree = object_tree_to_change(u->old), *tree = NULL;
     pairs_fini(&u->warnings);
     int rc = u->req->change(u->req->ctx, old_tree, &tree, err);
     if (rc < 0 || (rc = admit_change(u, old_tree, tree, err)) < 0)

@@ -87,6 +87,15 @@ static cJSON *tree_of(const char *text)
     return tree;
 }
 
+static const struct fieldset *set_of(const char *text)
+{
+    SCOPED_FREE char *json = swap(text, '\'', '"');
+    struct scan s = {json, json + strlen(json)};
+    const struct fieldset *set = NULL;
+    ck_assert_msg(fieldset_parse(&arena, &s, true, &set) == 0, "%s", json);
+    return set;
+}
+
 static void check_set(const struct fieldset *set, const char *expected, const char *what)
 {
     SCOPED(buf_fini) struct buf out = {0};
@@ -303,8 +312,7 @@ static const struct {
 START_TEST(test_merge)
 {
     SCOPED(json_free_p)
-    cJSON *live = tree_of(merged[_i].live),
-          *applied = tree_of(merged[_i].applied);
+    cJSON *live = tree_of(merged[_i].live), *applied = tree_of(merged[_i].applied);
     SCOPED(json_free_p) cJSON *out = merge_apply(&arena, live, applied, &shape_root);
     check_tree(out, merged[_i].merged, merged[_i].live);
     /* The same once more changes nothing. */
@@ -334,9 +342,8 @@ static const struct {
 
 START_TEST(test_without)
 {
-    SCOPED(json_free_p) cJSON *tree = tree_of(removed[_i].tree), *fields = tree_of(removed[_i].set);
-    const struct fieldset *set;
-    ck_assert_int_eq(fieldset_parse(&arena, fields, true, &set), 0);
+    SCOPED(json_free_p) cJSON *tree = tree_of(removed[_i].tree);
+    const struct fieldset *set = set_of(removed[_i].set);
     SCOPED(json_free_p) cJSON *rest = merge_without(&arena, tree, &shape_root, set);
     check_tree(rest, removed[_i].rest, removed[_i].tree);
     /* Fields of the rest are fields of the tree without those. */
@@ -351,12 +358,9 @@ END_TEST
 
 START_TEST(test_named)
 {
-    SCOPED(json_free_p)
-    cJSON *fields =
-        tree_of("{'f:o':{'f:inner':{'f:port':{}}},'f:mo':{'f:k':{'f:name':{}}},'f:m':{'f:a':{}},"
-                "'f:lm':{'k:{\\'name\\':\\'a\\'}':{'f:inner':{'f:port':{}}}},'f:gone':{'f:x':{}}}");
-    const struct fieldset *set;
-    ck_assert_int_eq(fieldset_parse(&arena, fields, true, &set), 0);
+    const struct fieldset *set =
+        set_of("{'f:o':{'f:inner':{'f:port':{}}},'f:mo':{'f:k':{'f:name':{}}},'f:m':{'f:a':{}},"
+               "'f:lm':{'k:{\\'name\\':\\'a\\'}':{'f:inner':{'f:port':{}}}},'f:gone':{'f:x':{}}}");
     check_set(merge_named(&arena, set, &shape_root),
               "{'f:gone':{'f:x':{}},'f:lm':{'.':{},'k:{\\'name\\':\\'a\\'}':{'f:inner':{'.':{},'f:"
               "port':{}}}},'f:m':{'.':{},'f:a':{}},'f:mo':{'.':{},'f:k':{'f:name':{}}},'f:o':{'.':"
@@ -368,12 +372,9 @@ END_TEST
 
 START_TEST(test_adapt)
 {
-    SCOPED(json_free_p)
-    cJSON *fields = tree_of(
+    const struct fieldset *set = set_of(
         "{'f:oa':{'f:name':{}},'f:ma':{'.':{},'f:a':{}},'f:la':{'k:{\\'name\\':\\'a\\'}':{}},"
         "'f:lw':{'k:{\\'name\\':\\'a\\'}':{'.':{},'f:name':{}}},'f:o':{'f:name':{}}}");
-    const struct fieldset *set;
-    ck_assert_int_eq(fieldset_parse(&arena, fields, true, &set), 0);
     const struct fieldset *adapted = merge_adapt(&arena, set, &shape_root);
     check_set(adapted,
               "{'f:la':{},'f:lw':{'k:{\\'name\\':\\'a\\'}':{}},'f:ma':{},'f:o':{'f:name':{}},"
