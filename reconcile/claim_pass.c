@@ -441,6 +441,16 @@ static enum next create_lost(struct pass *p)
     return next == NEXT_SEARCH ? stop(p, -1) : next;
 }
 
+/* Everything in the namespace is on its way out, the claim too. */
+static bool is_namespace_ending(const struct err *err)
+{
+    for (size_t i = 0; i < err->n_causes; i++) {
+        if (str_equal(err->causes[i].reason, "NamespaceTerminating"))
+            return true;
+    }
+    return false;
+}
+
 /* A Sandbox of its own (C16). */
 static enum next make(struct pass *p)
 {
@@ -460,6 +470,10 @@ static enum next make(struct pass *p)
         return create_lost(p);
     if (pass_is_link_error(err.code) || rc == -ERR_CONFLICT)
         return cut_off(p, "creating the sandbox", &err);
+    if (is_namespace_ending(&err)) {
+        wish_again(p, MISSING_AGAIN_MS);
+        return stop(p, 0);
+    }
     claim_fail(&p->error, CLAIM_OTHER, "sandbox create error: %s", err_text(&err));
     return NEXT_CONCLUDE;
 }

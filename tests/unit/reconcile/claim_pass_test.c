@@ -376,6 +376,20 @@ START_TEST(test_missing)
 }
 END_TEST
 
+/* A claim on its way out with its namespace makes no noise and no new Sandbox. */
+START_TEST(test_namespace_ends)
+{
+    post("c", "", "");
+    pw.w.namespace_state = NAMESPACE_TERMINATING;
+    int64_t before = registry_revision(reg());
+    ck_assert_int_eq(pass("c"), 60000);
+    ck_assert_int_eq(registry_revision(reg()), before);
+    pw.w.namespace_state = NAMESPACE_ACTIVE;
+    pass("c");
+    expect("c", "False", "SandboxNotReady", "c");
+}
+END_TEST
+
 /* C-t005: the name belongs to somebody else; not bound over it either. */
 START_TEST(test_name_taken)
 {
@@ -669,6 +683,7 @@ SUITE(claim_pass)
                                   test_cold,
                                   test_cold_only,
                                   test_missing,
+                                  test_namespace_ends,
                                   test_name_taken,
                                   test_invalid_metadata,
                                   test_conflicting_metadata,
