@@ -60,7 +60,7 @@ OTHER_SRC := apiserver/main.c $(UNIT_SRC) $(FUZZ_SRC) tests/fuzz/driver.c $(wild
 DEPS := $(patsubst %.c,$(OUT)/%.d,$(foreach l,$(LAYERS),$(call src_of,$(l))) $(OTHER_SRC))
 
 .DEFAULT_GOAL := all
-.PHONY: all check check-san test demo fuzz-check tidy format layers install clean help units fuzz-targets func-targets deps
+.PHONY: all check check-san test demo controllers fuzz-check tidy format layers install clean help units fuzz-targets func-targets deps
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -110,6 +110,9 @@ test: deps ## everything automated, on a real cluster too; ends in `N passed, N 
 	$(Q)tests/run all
 demo: deps ## cluster up, install, one Sandbox, one command in it
 	$(Q)hack/demo
+controllers: deps ## what the tests say of each item of the controllers' contract (tests/controllers.list)
+	$(Q)$(MAKE) --no-print-directory WERROR=1 $$(tests/controllers --programs | sed 's|^|$(OUT)/|')
+	$(Q)tests/controllers --out $(OUT)
 fuzz-check: fuzz-targets ## replay each fuzz target's corpus
 	$(Q)tests/run fuzz $(OUT)
 tidy: deps ## clang-tidy, cppcheck and gcc -fanalyzer
