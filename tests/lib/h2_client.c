@@ -154,11 +154,13 @@ struct h2_reply *h2_client_send(struct h2_client *c, const char *method, const c
 
 void h2_client_flush(struct h2_client *c)
 {
+    SCOPED(buf_fini) struct buf out = {0};
     const uint8_t *p = NULL;
     ssize_t n;
     while ((n = nghttp2_session_mem_send(c->session, &p)) > 0)
-        if (!tls_client_send_bytes(&c->tls, p, (size_t)n))
-            c->is_over = true;
+        buf_append(&out, p, (size_t)n);
+    if (out.len > 0 && !tls_client_send_bytes(&c->tls, out.data, out.len))
+        c->is_over = true;
 }
 
 bool h2_client_step(struct h2_client *c)

@@ -47,7 +47,7 @@ struct h2_reply *h2_client_send(struct h2_client *c, const char *method, const c
                                 const struct pairs *headers, const char *body, size_t n);
 /* Sends what is queued, then reads once; false at the connection's end or after 10 s of silence. */
 bool h2_client_step(struct h2_client *c);
-void h2_client_flush(struct h2_client *c); /* sends what is queued */
+void h2_client_flush(struct h2_client *c); /* sends what is queued, together */
 void h2_client_cancel(struct h2_client *c, struct h2_reply *r);
 void h2_client_consume(struct h2_client *c, struct h2_reply *r, size_t n);
 void h2_client_close(struct h2_client *c); /* without a word */
