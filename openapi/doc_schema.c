@@ -267,7 +267,7 @@ static cJSON *shape_body(const struct shape *shape, enum doc_form form)
     return s;
 }
 
-cJSON *doc_schema_shape(const struct shape *shape, enum doc_form form)
+static cJSON *shape_schema(const struct shape *shape, enum doc_form form)
 {
     cJSON *s = shape_body(shape, form);
     json_set_str(s, "description", shape->doc);
@@ -283,7 +283,7 @@ static void set_gvk(cJSON *schema, cJSON *take_gvk)
 
 cJSON *doc_schema_kind(const struct kind *kind, enum doc_form form)
 {
-    cJSON *s = doc_schema_shape(kind->shape, form);
+    cJSON *s = shape_schema(kind->shape, form);
     if (form != DOC_CRD)
         set_gvk(s, doc_schema_gvk(kind->group, kind->version, kind->kind));
     return s;
@@ -319,7 +319,7 @@ cJSON *doc_schema_list(const struct kind *kind, enum doc_form form)
         {0},
     };
     const struct shape list = {.name = kind->list_kind, .doc = doc, .fields = fields};
-    cJSON *s = doc_schema_shape(&list, form);
+    cJSON *s = shape_schema(&list, form);
     set_gvk(s, doc_schema_gvk(kind->group, kind->version, kind->list_kind));
     return s;
 }
@@ -327,7 +327,7 @@ cJSON *doc_schema_list(const struct kind *kind, enum doc_form form)
 /* Bare types: a moment is text, the two others are whatever the client sends. */
 static cJSON *shared_schema(const struct shape *shape, enum doc_form form)
 {
-    cJSON *s = doc_schema_shape(shape, form);
+    cJSON *s = shape_schema(shape, form);
     if (strcmp(shape->name, "Time") == 0)
         set_type(s, "string", "date-time");
     if (strcmp(shape->name, "OwnerReference") == 0)

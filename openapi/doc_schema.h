@@ -13,9 +13,7 @@ enum doc_form {
     DOC_CRD, /* everything inlined, metadata a plain object */
 };
 
-/* The schema of a shape itself, not a reference to it. Owned by the caller, as everything here. */
-cJSON *doc_schema_shape(const struct shape *shape, enum doc_form form);
-/* {"$ref": ...} to a component. */
+/* {"$ref": ...} to a component. Owned by the caller, as everything here. */
 cJSON *doc_schema_ref(const char *name, enum doc_form form);
 /* A kind's schema and that of its list, with their x-kubernetes-group-version-kind. */
 cJSON *doc_schema_kind(const struct kind *kind, enum doc_form form);

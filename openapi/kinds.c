@@ -27,22 +27,6 @@ const struct kind *kind_find_by_kind(const char *group, const char *kind)
     return NULL;
 }
 
-size_t kind_index(const struct kind *k)
-{
-    size_t i = 0;
-    while (kinds_all[i] && kinds_all[i] != k)
-        i++;
-    return i;
-}
-
-bool kind_group_served(const char *group)
-{
-    for (const struct kind *const *k = kinds_all; *k; k++)
-        if (str_equal((*k)->group, group))
-            return true;
-    return false;
-}
-
 bool kind_group_version_served(const char *group, const char *version)
 {
     for (const struct kind *const *k = kinds_all; *k; k++)

@@ -176,11 +176,11 @@ static int read_bytes(const cJSON *object, const char *name, char **ret, size_t 
 static int read_key(const cJSON *kv, char **ret, struct err *err)
 {
     SCOPED_FREE char *key = NULL;
-    size_t n;
+    size_t n = 0;
     int r = read_bytes(kv, "key", &key, &n, err);
     if (r < 0)
         return r;
-    if (n == 0 || strlen(key) != n)
+    if (n == 0 || memchr(key, '\0', n))
         return unreadable(err, "a key that is empty or holds a zero byte");
     *ret = steal(&key);
     return 0;

@@ -180,7 +180,7 @@ static int swap_in(struct config *c, const cJSON *data, bool is_ready, struct er
     return 0;
 }
 
-int config_apply(struct config *c, const cJSON *configmap, struct err *err)
+static int apply_configmap(struct config *c, const cJSON *configmap, struct err *err)
 {
     return swap_in(c, json_get(configmap, "data"), true, err);
 }
@@ -200,7 +200,7 @@ static void take_configmap(struct config *c, const cJSON *configmap)
     struct err err = {0};
     if (!str_equal(json_str(configmap, "metadata.name"), NAME))
         return;
-    if (config_apply(c, configmap, &err) < 0)
+    if (apply_configmap(c, configmap, &err) < 0)
         log_error("configmap " NAME " not usable, keeping what was known reason=\"%s\"",
                   err_text(&err));
     else

@@ -23,5 +23,3 @@ void config_free(struct config *c);
 bool config_is_ready(struct config *c);
 const struct settings *config_get(struct config *c); /* the present set; config_put when done */
 void config_put(struct config *c, const struct settings *s);
-/* For tests: what arrives when the ConfigMap has this content. */
-int config_apply(struct config *c, const cJSON *configmap, struct err *err);

@@ -20,12 +20,11 @@ static _Thread_local enum err_code last_code;
 struct row {
     const char *name, *reason;
     int status;
-    bool may_retry;
 };
 static const struct row rows[ERR_CODES] = {
     [ERR_NONE] = {.status = 200, .name = "ERR_NONE", .reason = ""},
-#define ERR_ROW(code, http_status, text, retry)                                                    \
-    [code] = {.status = (http_status), .name = #code, .reason = (text), .may_retry = (retry)},
+#define ERR_ROW(code, http_status, text)                                                           \
+    [code] = {.status = (http_status), .name = #code, .reason = (text)},
 #include "apiserver/base/err_codes.h"
 #undef ERR_ROW
 };
@@ -230,11 +229,6 @@ const char *err_reason(enum err_code code)
 const char *err_name(enum err_code code)
 {
     return row_of(code)->name;
-}
-
-bool err_may_retry(enum err_code code)
-{
-    return row_of(code)->may_retry;
 }
 
 /* Status and reason decide; without a known reason the status alone does. */

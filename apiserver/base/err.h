@@ -10,7 +10,7 @@
 
 enum err_code {
     ERR_NONE = 0,
-#define ERR_ROW(code, status, reason, retry) code,
+#define ERR_ROW(code, status, reason) code,
 #include "apiserver/base/err_codes.h"
 #undef ERR_ROW
     ERR_CODES
@@ -57,7 +57,6 @@ void err_fini(struct err *err); /* frees, leaves {0} */
 int err_status(enum err_code code);         /* HTTP status; 200 for ERR_NONE */
 const char *err_reason(enum err_code code); /* Status.reason, "" when it has none */
 const char *err_name(enum err_code code);   /* "ERR_CONFLICT", for logs */
-bool err_may_retry(enum err_code code);
 /* The code for an HTTP status and Status.reason received from another API server; ERR_UNKNOWN when unknown. */
 enum err_code err_from_status(int status, const char *reason);
 /* The message, never NULL. Valid as long as err is unchanged. */

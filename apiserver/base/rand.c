@@ -134,7 +134,7 @@ void digest_print_hex(const void *p, size_t n, char *out)
     print_hex(p, n, hex_lower, out);
 }
 
-uint32_t digest_fnv1a32(const void *p, size_t n)
+static uint32_t fnv1a32(const void *p, size_t n)
 {
     const unsigned char *bytes = p;
     uint32_t h = 0x811c9dc5;
@@ -145,5 +145,5 @@ uint32_t digest_fnv1a32(const void *p, size_t n)
 
 void digest_name_hash(const char *name, char out[NAME_HASH_SIZE])
 {
-    snprintf(out, NAME_HASH_SIZE, "%08x", digest_fnv1a32(name, strlen(name)));
+    snprintf(out, NAME_HASH_SIZE, "%08x", fnv1a32(name, strlen(name)));
 }

@@ -25,6 +25,5 @@ void digest_sha256(const void *p, size_t n, unsigned char out[32]);
 void digest_sha512_hex(const void *p, size_t n, char out[129]); /* upper case */
 void digest_hmac_sha256(const void *key, size_t key_n, const void *p, size_t n, unsigned char out[32]);
 void digest_print_hex(const void *p, size_t n, char *out); /* lower case; out has 2 n + 1 bytes */
-uint32_t digest_fnv1a32(const void *p, size_t n);
 #define NAME_HASH_SIZE 9
 void digest_name_hash(const char *name, char out[NAME_HASH_SIZE]); /* 8 lower-case hex digits of FNV-1a 32 */

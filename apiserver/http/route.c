@@ -9,7 +9,10 @@
 
 #define SEGMENTS_MAX 16 /* later ones mean nothing */
 
-char *route_unescape(struct arena *a, struct str s, bool plus_is_blank)
+/* Undoes percent-escapes, and '+' too when plus_is_blank, into memory of the arena. A zero byte
+ * becomes the two bytes C0 80, which no text has, so that nothing is cut off silently. NULL when an
+ * escape is broken. */
+static char *unescape(struct arena *a, struct str s, bool plus_is_blank)
 {
     char *out = arena_alloc(a, s.n + 1), *to = out; /* %00 shrinks from three bytes to two */
     for (size_t i = 0; i < s.n; i++) {
@@ -38,7 +41,7 @@ static void parse_param(struct arena *a, struct str part, struct pairs *ret)
     struct str value = eq ? (struct str){eq + 1, part.n - name.n - 1} : (struct str){"", 0};
     if (!part.n || memchr(part.p, ';', part.n))
         return;
-    const char *n = route_unescape(a, name, true), *v = route_unescape(a, value, true);
+    const char *n = unescape(a, name, true), *v = unescape(a, value, true);
     if (n && v)
         pairs_add(ret, n, v);
 }
@@ -167,7 +170,7 @@ static void read_resource(struct request *req, struct segments s)
 int route_parse(struct request *req, struct err *err)
 {
     route_parse_query(&req->arena, req->query ? req->query : "", &req->params);
-    char *path = route_unescape(&req->arena, STR(req->path), false);
+    char *path = unescape(&req->arena, STR(req->path), false);
     if (!path)
         return err_set(err, ERR_BAD_REQUEST, "400 Bad Request");
     req->route = (struct route){.verb = lower(&req->arena, req->method),

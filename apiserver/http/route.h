@@ -6,10 +6,6 @@
 #include "apiserver/base/err.h"
 #include "apiserver/http/request.h"
 
-/* Undoes percent-escapes, and '+' too when plus_is_blank, into memory of the arena. A zero byte
- * becomes the two bytes C0 80, which no text has, so that nothing is cut off silently. NULL when an
- * escape is broken. */
-char *route_unescape(struct arena *a, struct str s, bool plus_is_blank);
 /* Parses a query into pairs in order; parameters with broken escapes or a ';' are dropped, as Go's
  * net/url does. */
 void route_parse_query(struct arena *a, const char *query, struct pairs *ret);
