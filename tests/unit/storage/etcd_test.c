@@ -32,7 +32,9 @@ static int64_t in(int64_t ms)
 static void open_store(const struct etcd_config *config)
 {
     const char *endpoints[] = {server.endpoint, NULL};
-    struct etcd_config c = config == NULL ? (struct etcd_config){0} : *config;
+    struct etcd_config c = {0};
+    if (config != NULL)
+        c = *config;
     if (c.endpoints == NULL)
         c.endpoints = endpoints;
     fetch = fetch_new();
