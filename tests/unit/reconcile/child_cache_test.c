@@ -101,6 +101,7 @@ START_TEST(test_order)
 }
 END_TEST
 
+/* S-t134, M-t001: what nobody reads is not kept. */
 START_TEST(test_content)
 {
     struct child_cache *c = child_cache_new(CHILD_POD, on_child, NULL);
@@ -116,6 +117,30 @@ START_TEST(test_content)
     told[0] = '\0';
     happen(c, &(struct happening){LIST_EMPTY, 9});
     ck_assert_str_eq(told, "Sandbox ns/s"); /* it learns that its Pod is gone */
+    child_cache_free(c);
+}
+END_TEST
+
+/* S-t136: a patch is the same, whether it is made from the Pod or from what is kept of it. */
+START_TEST(test_patch_from_what_is_kept)
+{
+    SCOPED(json_free_p) cJSON *sandbox = NULL, *whole = pod(5, true);
+    ck_assert_int_eq(json_parse_str("{\"metadata\":{\"name\":\"a\",\"uid\":\"u\"},\"spec\":{"
+                                    "\"podTemplate\":{\"metadata\":{\"labels\":{\"x\":\"y\"},"
+                                    "\"annotations\":{\"n\":\"v\"}},\"spec\":{}}}}",
+                                    &sandbox, NULL),
+                     0);
+    struct child_cache *c = child_cache_new(CHILD_POD, on_child, NULL);
+    child_cache_event(c, whole, false);
+    SCOPED(json_free_p) cJSON *kept = child_cache_get(c, "ns", "a");
+    for (int adopt = 0; adopt <= 1; adopt++) {
+        SCOPED(json_free_p) cJSON *from_whole = pod_patch(sandbox, whole, adopt);
+        SCOPED(json_free_p) cJSON *from_kept = pod_patch(sandbox, kept, adopt);
+        SCOPED_FREE char *a = json_to_str(from_whole);
+        SCOPED_FREE char *b = json_to_str(from_kept);
+        ck_assert_str_eq(a, b);
+        ck_assert_str_eq(meta_label(from_kept, "x"), "y");
+    }
     child_cache_free(c);
 }
 END_TEST
@@ -157,6 +182,6 @@ END_TEST
 SUITE(child_cache)
 {
     LOOP("order", test_order, 0, ARRAY_LEN(rows));
-    TESTS("content", test_content);
+    TESTS("content", test_content, test_patch_from_what_is_kept);
     LOOP("policies", test_policy_owner, 0, ARRAY_LEN(policies));
 }

@@ -78,7 +78,8 @@ static void create(const char *spec)
 {
     SCOPED_FREE char *text =
         xasprintf("{\"apiVersion\":\"agents.x-k8s.io/"
-                  "v1beta1\",\"kind\":\"Sandbox\",\"metadata\":{\"name\":\"a\"},"
+                  "v1beta1\",\"kind\":\"Sandbox\",\"metadata\":{\"name\":\"a\","
+                  "\"annotations\":{\"mine\":\"1\"}},"
                   "\"spec\":{\"podTemplate\":{\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":"
                   "\"i\"}]}}%s}}",
                   spec);
@@ -106,20 +107,25 @@ static int change_spec(void *ctx, const cJSON *old, cJSON **ret, struct err *err
     return 0;
 }
 
-/* value is JSON; NULL removes the field. */
-static void set_spec(const char *name, const char *value)
+static int try_set_spec(const char *name, const char *value, struct err *err)
 {
     const char *kv[] = {name, value};
     SCOPED(object_unref_p) struct object *o = NULL;
+    return registry_update(fx.registry,
+                           &(struct update_request){.kind = &kind_sandbox,
+                                                    .namespace_name = "ns",
+                                                    .name = "a",
+                                                    .is_patch = true,
+                                                    .change = change_spec,
+                                                    .ctx = kv},
+                           &(struct write_options){.deadline_ms = deadline()}, &o, err);
+}
+
+/* value is JSON; NULL removes the field. */
+static void set_spec(const char *name, const char *value)
+{
     SCOPED(err_fini) struct err err = {0};
-    int rc = registry_update(fx.registry,
-                             &(struct update_request){.kind = &kind_sandbox,
-                                                      .namespace_name = "ns",
-                                                      .name = "a",
-                                                      .is_patch = true,
-                                                      .change = change_spec,
-                                                      .ctx = kv},
-                             &(struct write_options){.deadline_ms = deadline()}, &o, &err);
+    int rc = try_set_spec(name, value, &err);
     ck_assert_msg(rc == 0, "%s", err_text(&err));
 }
 
@@ -316,6 +322,7 @@ START_TEST(test_expired_retain) /* S-t033 */
     ck_assert_ptr_null(omap_get(fx.cluster.objects, "services/ns/a"));
     SCOPED(json_free_p) cJSON *sandbox = read_back();
     ck_assert_uint_eq(json_len(json_get(sandbox, "status")), 1);
+    expect("Suspended", "False", "NotSuspended", NULL); /* S-t143 */
     int64_t settled = registry_revision(fx.registry);
     pass_ok();
     ck_assert_int_eq(registry_revision(fx.registry), settled);
@@ -333,6 +340,293 @@ START_TEST(test_expired_delete) /* S-t035 */
     ck_assert_ptr_null(read_back());
     ck_assert_int_eq(fx.cluster.creates, 0);
     pass_ok(); /* gone is fine */
+}
+END_TEST
+
+/* ---- Pods that are not as one expects ---- */
+
+#define TRACKED "\"labels\":{\"agents.x-k8s.io/sandbox-name-hash\":\"e40c292c\"}" /* of a */
+
+/* A Pod that the Sandbox called owner_uid controls, with its tracking label; NULL = nobody's,
+ * without. */
+static void put_pod(const char *name, const char *owner_uid)
+{
+    SCOPED_FREE char *owner =
+        owner_uid ? xasprintf("," TRACKED ",\"ownerReferences\":[{\"apiVersion\":\"agents.x-k8s.io/"
+                              "v1beta1\",\"kind\":\"Sandbox\",\"name\":\"a\",\"uid\":\"%s\","
+                              "\"controller\":true}]",
+                              owner_uid)
+                  : xstrdup("");
+    SCOPED_FREE char *text =
+        xasprintf("{\"metadata\":{\"name\":\"%s\",\"namespace\":\"ns\",\"uid\":\"pod-%s\"%s},"
+                  "\"status\":{\"phase\":\"Running\"}}",
+                  name, name, owner);
+    cJSON *object = NULL;
+    ck_assert_int_eq(json_parse_str(text, &object, NULL), 0);
+    fake_cluster_put(&fx.cluster, CHILD_POD, "ns", object);
+}
+
+static char *own_uid(void)
+{
+    SCOPED(json_free_p) cJSON *sandbox = read_back();
+    return xstrdup(meta_uid(sandbox));
+}
+
+static bool has_child(const char *key)
+{
+    return omap_get(fx.cluster.objects, key) != NULL;
+}
+
+START_TEST(test_two_owned_pods) /* S-t077, S-t078 */
+{
+    create(",\"service\":true");
+    SCOPED_FREE char *uid = own_uid();
+    put_pod("a", uid);
+    put_pod("b", uid);
+    pass_ok(); /* no error that comes back: a Pod's event will */
+    expect("Ready", "False", "MultiplePods", NULL);
+    ck_assert_str_eq(fx.cluster.last_event, "MultiplePods");
+    ck_assert(!has_child("services/ns/a"));
+    ck_assert_int_eq(fx.cluster.creates + fx.cluster.deletes + fx.cluster.patches, 0);
+    SCOPED(json_free_p) cJSON *sandbox = read_back();
+    ck_assert_ptr_null(json_at(sandbox, "status.podIPs"));
+    int events = fx.cluster.events;
+    pass_ok();
+    ck_assert_int_eq(fx.cluster.events, events);
+}
+END_TEST
+
+START_TEST(test_suspended_beside_a_stranger) /* S-t142 */
+{
+    put_pod("a", NULL);
+    create(",\"operatingMode\":\"Suspended\"");
+    pass_ok();
+    expect("Suspended", "False", "PodNotOwned", NULL);
+    ck_assert(has_child("pods/ns/a"));
+    ck_assert_int_eq(fx.cluster.deletes + fx.cluster.patches, 0);
+    fake_cluster_remove(&fx.cluster, CHILD_POD, "ns", "a");
+    pass_ok();
+    expect("Suspended", "True", "PodTerminated", NULL);
+}
+END_TEST
+
+START_TEST(test_stranger_takes_the_annotation_away) /* S-t065, S-t068 */
+{
+    create("");
+    pass_ok();
+    put_pod("a", NULL);
+    set_spec("operatingMode", "\"Suspended\"");
+    pass_ok();
+    SCOPED(json_free_p) cJSON *sandbox = read_back();
+    ck_assert_ptr_null(meta_annotation(sandbox, "agents.x-k8s.io/pod-name"));
+    ck_assert_str_eq(meta_annotation(sandbox, "mine"), "1");
+    ck_assert(has_child("pods/ns/a"));
+    ck_assert_int_eq(fx.cluster.deletes, 0);
+}
+END_TEST
+
+START_TEST(test_foreign_pod) /* S-t063, S-t151 */
+{
+    put_pod("a", "somebody");
+    create("");
+    struct loop_result r;
+    ck_assert_int_lt(pass(&r), 0);
+    expect("PodScheduled", "Unknown", "PodSchedulingUnknown", NULL);
+    expect("Ready", "False", "ReconcilerError",
+           "Error seen: pod \"a\" is owned by Sandbox/a (UID: somebody), not by sandbox \"a\"");
+    SCOPED(json_free_p) cJSON *sandbox = read_back();
+    ck_assert_ptr_null(json_at(sandbox, "status.selector"));
+    ck_assert_int_eq(fx.cluster.patches + fx.cluster.deletes, 0);
+}
+END_TEST
+
+START_TEST(test_failed_patch) /* S-t150 */
+{
+    create("");
+    pass_ok();
+    make_ready();
+    pass_ok();
+    json_remove(json_get(pod(), "metadata"), "labels");
+    json_set_str(json_get(pod(), "status"), "phase", "Failed");
+    fx.cluster.fail_code = ERR_FORBIDDEN;
+    fx.cluster.fail_at = fx.cluster.calls + 2; /* after the look-up */
+    struct loop_result r;
+    ck_assert_int_lt(pass(&r), 0);
+    expect("Ready", "False", "ReconcilerError", "Error seen: failed to patch pod: made to fail");
+    expect("PodScheduled", "Unknown", "PodSchedulingUnknown", NULL);
+    SCOPED(json_free_p) cJSON *sandbox = read_back();
+    ck_assert_ptr_null(json_at(sandbox, "status.podIPs"));
+    ck_assert_ptr_null(json_at(sandbox, "status.nodeName"));
+    ck_assert_ptr_nonnull(json_at(sandbox, "status.selector"));
+    ck_assert_ptr_null(condition_find(json_at(sandbox, "status.conditions"), "Finished"));
+}
+END_TEST
+
+START_TEST(test_delete_meets_nothing) /* S-t152 */
+{
+    create("");
+    pass_ok();
+    set_spec("operatingMode", "\"Suspended\"");
+    fx.cluster.fail_code = ERR_NOT_FOUND;
+    fx.cluster.fail_at = fx.cluster.calls + 2;
+    struct loop_result r;
+    ck_assert_int_lt(pass(&r), 0);
+    expect("Ready", "False", "ReconcilerError", "Error seen: failed to delete pod: made to fail");
+    expect("Suspended", "False", "PodTerminating", NULL);
+    fake_cluster_remove(&fx.cluster, CHILD_POD, "ns", "a");
+    pass_ok();
+    expect("Suspended", "True", "PodTerminated", NULL);
+}
+END_TEST
+
+/* S-t154; ours: the Service is judged in the same pass. */
+START_TEST(test_service_was_there)
+{
+    create(",\"service\":true");
+    pass_ok();
+    fake_cluster_remove(&fx.cluster, CHILD_SERVICE, "ns", "a");
+    fx.cluster.fail_code = ERR_ALREADY_EXISTS;
+    fx.cluster.fail_at = fx.cluster.calls + 3; /* Pod, Service looked up, Service made */
+    pass_ok();
+    ck_assert(has_child("services/ns/a"));
+    expect("Ready", "False", "DependenciesNotReady",
+           "Pod exists with phase: Pending; Service Exists");
+}
+END_TEST
+
+START_TEST(test_children) /* S-t138, S-t145 */
+{
+    create(",\"service\":true" VOLUME);
+    pass_ok();
+    SCOPED(json_free_p) cJSON *sandbox = read_back();
+    static const char *const keys[] = {"pods/ns/a", "services/ns/a",
+                                       "persistentvolumeclaims/ns/w-a"};
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        const cJSON *child = omap_get(fx.cluster.objects, keys[i]);
+        ck_assert_msg(child && owner_class(child, sandbox) == OWNED, "%s", keys[i]);
+        ck_assert_str_eq(meta_label(child, "agents.x-k8s.io/sandbox-name-hash"), "e40c292c");
+    }
+    const cJSON *volume = json_at(pod(), "spec.volumes")->child;
+    ck_assert_str_eq(json_str(volume, "name"), "w");
+    ck_assert_str_eq(json_str(volume, "persistentVolumeClaim.claimName"), "w-a");
+    ck_assert_str_eq(json_str(omap_get(fx.cluster.objects, "services/ns/a"), "spec.clusterIP"),
+                     "None");
+}
+END_TEST
+
+START_TEST(test_metadata_at_once) /* S-t128, S-t069 */
+{
+    create("");
+    pass_ok();
+    make_ready();
+    pass_ok();
+    set_spec("podTemplate", "{\"metadata\":{\"labels\":{\"x\":\"y\"}},\"spec\":{\"containers\":[{"
+                            "\"name\":\"c\",\"image\":\"i\"}]}}");
+    pass_ok();
+    ck_assert_int_eq(fx.cluster.patches, 1);
+    ck_assert_str_eq(meta_label(pod(), "x"), "y");
+    int64_t settled = registry_revision(fx.registry);
+    pass_ok();
+    ck_assert_int_eq(fx.cluster.patches, 1);
+    ck_assert_int_eq(registry_revision(fx.registry), settled);
+}
+END_TEST
+
+/* S-t146, S-t147, S-t148 */
+START_TEST(test_claim_templates_stay)
+{
+    static const struct {
+        const char *id, *spec, *value;
+    } rows[] = {
+        {"S-t146", VOLUME, "[{\"metadata\":{\"name\":\"other\"},\"spec\":{}}]"},
+        {"S-t147", "", "[{\"metadata\":{\"name\":\"w\"},\"spec\":{}}]"},
+        {"S-t148", VOLUME, NULL},
+    };
+    create(rows[_i].spec);
+    SCOPED(err_fini) struct err err = {0};
+    int rc = try_set_spec("volumeClaimTemplates", rows[_i].value, &err);
+    ck_assert_msg(rc == -ERR_INVALID, "%s: %d", rows[_i].id, rc);
+    ck_assert_msg(strstr(err_text(&err), "volumeClaimTemplates is immutable") != NULL, "%s: %s",
+                  rows[_i].id, err_text(&err));
+}
+END_TEST
+
+/* ---- expiry of what is not ours, or is nothing ---- */
+
+static void expire(void)
+{
+    set_spec("shutdownTime", "\"2020-01-01T00:00:00Z\"");
+    pass_ok();
+    pass_ok();
+    expect("Ready", "False", "SandboxExpired", "Sandbox has expired");
+    SCOPED(json_free_p) cJSON *sandbox = read_back();
+    ck_assert_uint_eq(json_len(json_get(sandbox, "status")), 1);
+}
+
+/* S-t036, S-t037 */
+START_TEST(test_expired_beside_a_stranger)
+{
+    static const struct {
+        const char *id, *owner;
+    } rows[] = {{"S-t036", "somebody"}, {"S-t037", NULL}};
+    create(",\"service\":true");
+    pass_ok();
+    put_pod("a", rows[_i].owner);
+    expire();
+    ck_assert_msg(has_child("pods/ns/a"), "%s: Pod", rows[_i].id);
+    ck_assert_msg(!has_child("services/ns/a"), "%s: Service", rows[_i].id);
+}
+END_TEST
+
+START_TEST(test_expired_with_nothing) /* S-t038 */
+{
+    create("");
+    expire();
+    ck_assert_int_eq(fx.cluster.deletes + fx.cluster.creates, 0);
+}
+END_TEST
+
+START_TEST(test_expired_other_name) /* S-t034 */
+{
+    create("");
+    SCOPED_FREE char *uid = own_uid();
+    put_pod("b", uid);
+    pass_ok();
+    ck_assert_int_eq(fx.cluster.creates, 0);
+    expire();
+    ck_assert(!has_child("pods/ns/b"));
+}
+END_TEST
+
+START_TEST(test_expired_with_two) /* S-t155 */
+{
+    create("");
+    SCOPED_FREE char *uid = own_uid();
+    put_pod("a", uid);
+    put_pod("b", uid);
+    expire();
+    ck_assert(!has_child("pods/ns/a"));
+    ck_assert(has_child("pods/ns/b"));
+}
+END_TEST
+
+/* S-t122, S-t123 */
+START_TEST(test_expired_when_finished)
+{
+    static const struct {
+        const char *id, *phase, *reason;
+    } rows[] = {{"S-t122", "Succeeded", "PodSucceeded"}, {"S-t123", "Failed", "PodFailed"}};
+    create("");
+    pass_ok();
+    json_set_str(json_get(pod(), "status"), "phase", rows[_i].phase);
+    pass_ok();
+    expect("Finished", "True", rows[_i].reason, NULL);
+    expire();
+    expect("Finished", "True", rows[_i].reason, NULL);
+    SCOPED(json_free_p) cJSON *sandbox = read_back();
+    ck_assert_msg(!condition_find(json_at(sandbox, "status.conditions"), "PodScheduled"), "%s",
+                  rows[_i].id);
+    ck_assert(!pod());
 }
 END_TEST
 
@@ -398,6 +692,18 @@ SUITE(sandbox_pass)
         test_expired_delete,
         test_cluster_does_not_answer,
         test_not_leading_writes_nothing,
+        test_two_owned_pods,
+        test_suspended_beside_a_stranger,
+        test_stranger_takes_the_annotation_away,
+        test_foreign_pod,
+        test_failed_patch,
+        test_delete_meets_nothing,
+        test_service_was_there,
+        test_children,
+        test_metadata_at_once,
+        test_expired_with_nothing,
+        test_expired_other_name,
+        test_expired_with_two,
     };
     TCase *tc = tcase_create("passes");
     tcase_set_timeout(tc, 60);
@@ -405,5 +711,8 @@ SUITE(sandbox_pass)
     for (size_t i = 0; i < ARRAY_LEN(tests); i++)
         tcase_add_test(tc, tests[i]);
     tcase_add_loop_test(tc, test_converges, 0, 35);
+    tcase_add_loop_test(tc, test_claim_templates_stay, 0, 3);
+    tcase_add_loop_test(tc, test_expired_beside_a_stranger, 0, 2);
+    tcase_add_loop_test(tc, test_expired_when_finished, 0, 2);
     suite_add_tcase(s, tc);
 }

@@ -11,7 +11,7 @@
 
 #define NOW_S 1767225600 /* 2026-01-01T00:00:00Z */
 #define HASH "374de8f5"  /* of my-sandbox */
-#define OWNER(uid)                                                                              \
+#define OWNER(uid)                                                                                 \
     "\"ownerReferences\":[{\"apiVersion\":\"agents.x-k8s.io/v1beta1\",\"kind\":\"Sandbox\","       \
     "\"name\":\"my-sandbox\",\"uid\":\"" uid                                                       \
     "\",\"controller\":true,\"blockOwnerDeletion\":true}]"
@@ -68,7 +68,7 @@ static const struct condition_row {
     {"S-t004 Running, not ready, scheduled without reason", ",\"service\":true",
      "{" META(
          "," OURS) ",\"status\":{\"phase\":\"Running\",\"conditions\":[{\"type\":\"PodScheduled\","
-                    "\"status\":\"True\"},{\"type\":\"Ready\",\"status\":\"False\"}]}}",
+                   "\"status\":\"True\"},{\"type\":\"Ready\",\"status\":\"False\"}]}}",
      .service = SERVICE_PRESENT,
      .expected =
          "Suspended=False/NotSuspended/Sandbox is not suspended\nPodScheduled=True/PodScheduled/\n"
@@ -76,7 +76,7 @@ static const struct condition_row {
     {"S-t005 ready but without addresses", ",\"service\":true",
      "{" META(
          "," OURS) ",\"status\":{\"phase\":\"Running\",\"conditions\":[{\"type\":\"PodScheduled\","
-                    "\"status\":\"True\"},{\"type\":\"Ready\",\"status\":\"True\"}]}}",
+                   "\"status\":\"True\"},{\"type\":\"Ready\",\"status\":\"True\"}]}}",
      .service = SERVICE_PRESENT,
      .expected =
          "Suspended=False/NotSuspended/Sandbox is not suspended\nPodScheduled=True/PodScheduled/\n"
@@ -84,7 +84,7 @@ static const struct condition_row {
     {"S-t006 suspended, own Pod still there", ",\"operatingMode\":\"Suspended\"",
      "{" META(
          "," OURS) ",\"status\":{\"phase\":\"Running\",\"conditions\":[{\"type\":\"PodScheduled\","
-                    "\"status\":\"True\"}]}}",
+                   "\"status\":\"True\"}]}}",
      .expected =
          "Suspended=False/PodTerminating/Pod is terminating. Sandbox is suspending\n"
          "PodScheduled=True/PodScheduled/\nReady=False/SandboxSuspended/Sandbox is suspending\n"},
@@ -96,7 +96,7 @@ static const struct condition_row {
     {"S-t008 suspended, delete failed", ",\"operatingMode\":\"Suspended\"",
      "{" META(
          "," OURS) ",\"status\":{\"phase\":\"Running\",\"conditions\":[{\"type\":\"PodScheduled\","
-                    "\"status\":\"True\"}]}}",
+                   "\"status\":\"True\"}]}}",
      .errors = "failed to delete pod: no",
      .expected = "Suspended=False/PodTerminating/Pod is terminating. Sandbox is suspending\n"
                  "PodScheduled=True/PodScheduled/\nReady=False/ReconcilerError/Error seen: failed "
@@ -114,7 +114,7 @@ static const struct condition_row {
     {"S-t013 phase Unknown", ",\"service\":true",
      "{" META(
          "," OURS) ",\"status\":{\"phase\":\"Unknown\",\"conditions\":[{\"type\":\"PodScheduled\","
-                    "\"status\":\"True\"}]}}",
+                   "\"status\":\"True\"}]}}",
      .service = SERVICE_PRESENT,
      .expected =
          "Suspended=False/NotSuspended/Sandbox is not suspended\nPodScheduled=True/PodScheduled/\n"
@@ -122,25 +122,54 @@ static const struct condition_row {
     {"S-t014 failed Pod", "",
      "{" META(
          "," OURS) ",\"status\":{\"phase\":\"Failed\",\"conditions\":[{\"type\":\"PodScheduled\","
-                    "\"status\":\"True\"}]}}",
+                   "\"status\":\"True\"}]}}",
      .service = SERVICE_ABSENT,
      .expected = "Suspended=False/NotSuspended/Sandbox is not "
                  "suspended\nFinished=True/PodFailed/Pod failed\n"
                  "PodScheduled=True/PodScheduled/\nReady=False/PodFailed/Pod failed\n"},
     {"S-t015 succeeded Pod", "",
      "{" META("," OURS) ",\"status\":{\"phase\":\"Succeeded\",\"conditions\":[{\"type\":"
-                         "\"PodScheduled\","
-                         "\"status\":\"True\"}]}}",
+                        "\"PodScheduled\","
+                        "\"status\":\"True\"}]}}",
      .service = SERVICE_ABSENT,
      .expected =
          "Suspended=False/NotSuspended/Sandbox is not suspended\n"
          "Finished=True/PodSucceeded/Pod completed successfully\nPodScheduled=True/PodScheduled/\n"
          "Ready=False/PodSucceeded/Pod completed successfully\n"},
+    {"S-t011 running, lookup failed", "", NULL, .pod_failed = true, .errors = "pod get failed: no",
+     .expected = "Suspended=False/NotSuspended/Sandbox is not suspended\n"
+                 "PodScheduled=Unknown/PodSchedulingUnknown/Pod state is unknown. Pod scheduling "
+                 "cannot be determined\n"
+                 "Ready=False/ReconcilerError/Error seen: pod get failed: no\n"},
+    {"S-t016 suspended, foreign Pod that ended", ",\"operatingMode\":\"Suspended\"",
+     "{" META("," OWNER("u-0")) ",\"status\":{\"phase\":\"Succeeded\"}}",
+     .expected = "Suspended=False/PodNotOwned/Refused to delete pod because it is not owned by "
+                 "this sandbox\n"
+                 "Ready=False/SandboxSuspended/Sandbox is suspending\n"},
+    {"S-t017 an error outranks a failed Pod", "",
+     "{" META("," OURS) ",\"status\":{\"phase\":\"Failed\",\"conditions\":[{\"type\":"
+                        "\"PodScheduled\",\"status\":\"True\"}]}}",
+     .errors = "service get failed: no",
+     .expected = "Suspended=False/NotSuspended/Sandbox is not suspended\n"
+                 "Finished=True/PodFailed/Pod failed\nPodScheduled=True/PodScheduled/\n"
+                 "Ready=False/ReconcilerError/Error seen: service get failed: no\n"},
+    {"S-t017 an error outranks suspension", ",\"operatingMode\":\"Suspended\"", NULL,
+     .errors = "service get failed: no",
+     .expected = "Suspended=True/PodTerminated/Pod has been terminated. Sandbox is suspended\n"
+                 "Ready=False/ReconcilerError/Error seen: service get failed: no\n"},
+    {"S-t019 a scheduling gate is mirrored", "",
+     "{" META("," OURS) ",\"status\":{\"phase\":\"Pending\",\"conditions\":[{\"type\":"
+                        "\"PodScheduled\",\"status\":\"False\",\"reason\":\"SchedulingGated\","
+                        "\"message\":\"gated\"}]}}",
+     .service = SERVICE_ABSENT,
+     .expected = "Suspended=False/NotSuspended/Sandbox is not suspended\n"
+                 "PodScheduled=False/SchedulingGated/gated\n"
+                 "Ready=False/DependenciesNotReady/Pod exists with phase: Pending\n"},
     {"S-t018 unschedulable is mirrored", "",
      "{" META(
          "," OURS) ",\"status\":{\"phase\":\"Pending\",\"conditions\":[{\"type\":\"PodScheduled\","
-                    "\"status\":\"False\",\"reason\":\"Unschedulable\",\"message\":\"0/1 "
-                    "nodes\"}]}}",
+                   "\"status\":\"False\",\"reason\":\"Unschedulable\",\"message\":\"0/1 "
+                   "nodes\"}]}}",
      .service = SERVICE_ABSENT,
      .expected = "Suspended=False/NotSuspended/Sandbox is not suspended\n"
                  "PodScheduled=False/Unschedulable/0/1 nodes\n"
@@ -148,7 +177,7 @@ static const struct condition_row {
     {"S-t020 False without a reason", "",
      "{" META(
          "," OURS) ",\"status\":{\"phase\":\"Pending\",\"conditions\":[{\"type\":\"PodScheduled\","
-                    "\"status\":\"False\"}]}}",
+                   "\"status\":\"False\"}]}}",
      .service = SERVICE_ABSENT,
      .expected = "Suspended=False/NotSuspended/Sandbox is not suspended\n"
                  "PodScheduled=False/PodSchedulingUnknown/\n"
@@ -167,9 +196,9 @@ static const struct condition_row {
                  "Ready=False/InvalidConfiguration/Pod \"x\" is invalid: y\n"},
     {"S-t032 ready without a Service", "",
      "{" META("," OURS) ",\"spec\":{\"nodeName\":\"n\"},\"status\":{\"phase\":\"Running\","
-                         "\"podIPs\":[{\"ip\":\"10.0.0.1\"}],"
-                         "\"conditions\":[{\"type\":\"PodScheduled\",\"status\":\"True\"},{"
-                         "\"type\":\"Ready\",\"status\":\"True\"}]}}",
+                        "\"podIPs\":[{\"ip\":\"10.0.0.1\"}],"
+                        "\"conditions\":[{\"type\":\"PodScheduled\",\"status\":\"True\"},{"
+                        "\"type\":\"Ready\",\"status\":\"True\"}]}}",
      .service = SERVICE_ABSENT,
      .expected =
          "Suspended=False/NotSuspended/Sandbox is not suspended\nPodScheduled=True/PodScheduled/\n"
@@ -216,9 +245,9 @@ START_TEST(test_status_fields)
 {
     SCOPED(json_free_p) cJSON *sandbox = sandbox_with("", ",\"service\":true", "{}");
     SCOPED(json_free_p)
-    cJSON *pod = parse(
-        "{" META("," OURS) ",\"spec\":{\"nodeName\":\"n\"},\"status\":{\"phase\":\"Running\","
-                            "\"podIPs\":[{\"ip\":\"10.0.0.1\"},{\"ip\":\"fd00::1\"}]}}");
+    cJSON *pod =
+        parse("{" META("," OURS) ",\"spec\":{\"nodeName\":\"n\"},\"status\":{\"phase\":\"Running\","
+                                 "\"podIPs\":[{\"ip\":\"10.0.0.1\"},{\"ip\":\"fd00::1\"}]}}");
     struct sandbox_outcome outcome = {.pod = pod, .service = SERVICE_PRESENT};
     SCOPED(json_free_p) cJSON *status = sandbox_status(sandbox, &outcome, "example.org", NOW_S);
     ck_assert_str_eq(json_str(status, "serviceFQDN"), "my-sandbox.ns.svc.example.org"); /* S-t104 */
@@ -271,6 +300,123 @@ START_TEST(test_transition_time)
 }
 END_TEST
 
+/* What a condition becomes from an earlier one: status of the type before and after, "" = absent.
+ */
+static const struct follow_row {
+    const char *id, *spec, *type, *before, *after;
+    bool pod_failed, moves;
+} follow_rows[] = {
+    {"S-t012 resuming without a Pod", "", "Suspended", "True", "False", false, true},
+    {"S-t125 the Pod is gone", "", "PodScheduled", "True", "", false, false},
+    {"S-t126 the Pod cannot be looked up", "", "PodScheduled", "True", "Unknown", true, true},
+    {"S-t127 suspended, the Pod cannot be looked up", ",\"operatingMode\":\"Suspended\"",
+     "Suspended", "True", "Unknown", true, true},
+    {"still suspended", ",\"operatingMode\":\"Suspended\"", "Suspended", "True", "True", false,
+     false},
+};
+
+START_TEST(test_follow)
+{
+    const struct follow_row *row = &follow_rows[_i];
+    SCOPED_FREE char *before =
+        xasprintf("{\"conditions\":[{\"type\":\"%s\",\"status\":\"%s\",\"lastTransitionTime\":"
+                  "\"2025-01-01T00:00:00Z\"}]}",
+                  row->type, row->before);
+    SCOPED(json_free_p) cJSON *sandbox = sandbox_with("", row->spec, before);
+    struct sandbox_outcome outcome = {.pod_failed = row->pod_failed,
+                                      .errors = row->pod_failed ? "pod get failed: no" : NULL,
+                                      .service = SERVICE_ABSENT};
+    SCOPED(json_free_p) cJSON *status = sandbox_status(sandbox, &outcome, "cluster.local", NOW_S);
+    const cJSON *c = condition_find(json_get(status, "conditions"), row->type);
+    ck_assert_msg(str_equal(json_str_or(c, "status", ""), row->after), "%s: %s", row->id,
+                  json_str_or(c, "status", ""));
+    if (c)
+        ck_assert_msg(str_equal(json_str(c, "lastTransitionTime"),
+                                row->moves ? "2026-01-01T00:00:00Z" : "2025-01-01T00:00:00Z"),
+                      "%s: time", row->id);
+}
+END_TEST
+
+START_TEST(test_suspended_with_foreign_pod) /* S-t124 */
+{
+    SCOPED(json_free_p)
+    cJSON *sandbox = sandbox_with("", ",\"operatingMode\":\"Suspended\"",
+                                  "{\"podIPs\":[\"10.0.0.9\"],\"nodeName\":\"old\"}");
+    SCOPED(json_free_p)
+    cJSON *pod = parse("{" META("," OWNER("u-0")) ",\"spec\":{\"nodeName\":\"n\"},\"status\":{"
+                                                  "\"podIPs\":[{\"ip\":\"10.0.0.1\"}]}}");
+    SCOPED(json_free_p)
+    cJSON *status = sandbox_status(sandbox, &(struct sandbox_outcome){.pod = pod}, "x", NOW_S);
+    ck_assert_ptr_null(json_get(status, "podIPs"));
+    ck_assert_ptr_null(json_get(status, "nodeName"));
+    ck_assert_str_eq(json_str(status, "selector"), "agents.x-k8s.io/sandbox-name-hash=" HASH);
+    ck_assert(condition_has_reason(json_get(status, "conditions"), "Suspended", "PodNotOwned"));
+}
+END_TEST
+
+/* ---- whose and called what ---- */
+
+static const struct {
+    const char *id, *annotations, *name;
+} name_rows[] = {
+    {"S-t023 no annotations", "", "my-sandbox"},
+    {"S-t024 others only", ",\"annotations\":{\"a\":\"b\"}", "my-sandbox"},
+    {"S-t025 empty", ",\"annotations\":{\"agents.x-k8s.io/pod-name\":\"\"}", "my-sandbox"},
+    {"S-t026 of a pool's Pod", ",\"annotations\":{\"agents.x-k8s.io/pod-name\":\"p-7\"}", "p-7"},
+};
+
+START_TEST(test_pod_name)
+{
+    SCOPED(json_free_p) cJSON *sandbox = sandbox_with(name_rows[_i].annotations, "", "{}");
+    ck_assert_msg(str_equal(sandbox_pod_name(sandbox), name_rows[_i].name), "%s: %s",
+                  name_rows[_i].id, sandbox_pod_name(sandbox));
+}
+END_TEST
+
+/* S-t105, S-t106: by the controller's uid alone, whatever kind of child it is. */
+START_TEST(test_ownership)
+{
+    static const struct {
+        const char *child;
+        enum ownership is;
+    } rows[] = {
+        {"{\"kind\":\"Pod\"," META("," OURS) "}", OWNED},
+        {"{\"kind\":\"Pod\"," META("") "}", UNOWNED},
+        {"{\"kind\":\"Pod\"," META("," OWNER("u-0")) "}", FOREIGN},
+        {"{\"kind\":\"Service\"," META("," OURS) "}", OWNED},
+        {"{\"kind\":\"Service\"," META("") "}", UNOWNED},
+        {"{\"kind\":\"Service\"," META("," OWNER("u-0")) "}", FOREIGN},
+        /* A plain owner reference is no controller. */
+        {"{" META(",\"ownerReferences\":[{\"kind\":\"Sandbox\",\"name\":\"my-sandbox\",\"uid\":"
+                  "\"u-1\"}]") "}",
+         UNOWNED},
+    };
+    SCOPED(json_free_p) cJSON *sandbox = sandbox_with("", "", "{}");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        SCOPED(json_free_p) cJSON *child = parse(rows[i].child);
+        ck_assert_msg(owner_class(child, sandbox) == rows[i].is, "%s", rows[i].child);
+    }
+}
+END_TEST
+
+/* S-t137: eight lower-case digits of FNV-1a, worked out here a second time. */
+START_TEST(test_tracking_hash)
+{
+    for (uint32_t i = 0; i < 200; i++) {
+        SCOPED_FREE char *name = xasprintf("n-%x", i * 2654435761u);
+        SCOPED(json_free_p) cJSON *sandbox = sandbox_with("", "", "{}");
+        json_set_str(json_get(sandbox, "metadata"), "name", name);
+        uint32_t fnv = 2166136261u;
+        for (const char *c = name; *c; c++)
+            fnv = (fnv ^ (unsigned char)*c) * 16777619u;
+        SCOPED_FREE char *want = xasprintf("%08" PRIx32, fnv);
+        char hash[NAME_HASH_SIZE];
+        tracking_hash(sandbox, hash);
+        ck_assert_str_eq(hash, want);
+    }
+}
+END_TEST
+
 /* ---- Pod step ---- */
 
 static const struct pod_row {
@@ -314,8 +460,8 @@ static const struct pod_row {
      "\"agents.x-k8s.io/pod-name\":\"my-sandbox\"", ",\"operatingMode\":\"Suspended\"", "[]",
      "{" META("," OWNER("u-0")) "}", STEP_KEEP, POD_NAME_CLEAR},
     {"S-t075 annotated one missing, survivor used", "\"agents.x-k8s.io/pod-name\":\"gone\"", "",
-     "[{" META(",\"labels\":{\"agents.x-k8s.io/sandbox-name-hash\":\"" HASH "\"}," OURS) "}]",
-     NULL, STEP_KEEP, POD_NAME_SET, "my-sandbox"},
+     "[{" META(",\"labels\":{\"agents.x-k8s.io/sandbox-name-hash\":\"" HASH "\"}," OURS) "}]", NULL,
+     STEP_KEEP, POD_NAME_SET, "my-sandbox"},
     {"S-t076 survivor beats an adoptable stale target", "\"agents.x-k8s.io/pod-name\":\"x\"", "",
      "[{" META(",\"labels\":{\"agents.x-k8s.io/sandbox-name-hash\":\"" HASH "\"}," OURS) "}]",
      "{\"metadata\":{\"name\":\"x\",\"uid\":\"p-9\",\"labels\":{\"agents.x-k8s.io/"
@@ -326,6 +472,20 @@ static const struct pod_row {
      STEP_KEEP, POD_NAME_KEEP, .multiple = 2},
     {"S-t079 an old incarnation's Pod does not count", "", "", "[{" META("," OWNER("u-0")) "}]",
      NULL, STEP_CREATE, POD_NAME_SET, "my-sandbox"},
+    {"S-t062 annotated and adoptable: adopted", "\"agents.x-k8s.io/pod-name\":\"x\"", "", "[]",
+     "{\"metadata\":{\"name\":\"x\",\"uid\":\"p-9\",\"labels\":{\"agents.x-k8s.io/"
+     "adoptable\":\"true\"}}}",
+     STEP_PATCH, POD_NAME_KEEP},
+    {"S-t065 suspended: unowned kept, annotation removed", "\"agents.x-k8s.io/pod-name\":\"x\"",
+     ",\"operatingMode\":\"Suspended\"", "[]", "{\"metadata\":{\"name\":\"x\",\"uid\":\"p-9\"}}",
+     STEP_KEEP, POD_NAME_CLEAR},
+    {"S-t066 suspended: annotated owned deleted", "\"agents.x-k8s.io/pod-name\":\"x\"",
+     ",\"operatingMode\":\"Suspended\"", "[]",
+     "{\"metadata\":{\"name\":\"x\",\"uid\":\"p-9\"," OURS "}}", STEP_DELETE, POD_NAME_KEEP},
+    {"S-t080 running: terminating waited for", "\"agents.x-k8s.io/pod-name\":\"my-sandbox\"", "",
+     "[{" META(",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\",\"labels\":{\"agents.x-k8s.io/"
+               "sandbox-name-hash\":\"" HASH "\"}," OURS) "}]",
+     NULL, STEP_KEEP, POD_NAME_KEEP},
     {"owned and in line", "\"agents.x-k8s.io/pod-name\":\"my-sandbox\"", "", "[]",
      "{" META(",\"labels\":{\"agents.x-k8s.io/sandbox-name-hash\":\"" HASH "\"}," OURS) "}",
      STEP_KEEP, POD_NAME_KEEP},
@@ -390,6 +550,113 @@ START_TEST(test_pod_desired) /* S-t046, S-t047, S-t113 */
 }
 END_TEST
 
+static const struct desired_row {
+    const char *id, *owner, *labels, *template, *expected; /* labels of Sandbox, podTemplate, Pod */
+} desired_rows[] = {
+    {"S-t049 system labels of the Sandbox stay behind", "",
+     "{\"agents.x-k8s.io/claim-uid\":\"u\",\"agents.x-k8s.io/launch-type\":\"warm\",\"x\":\"y\"}",
+     "{}", "{\"agents.x-k8s.io/sandbox-name-hash\":\"" HASH "\"}"},
+    {"S-t050 system labels of the podTemplate stay behind", "", "{}",
+     "{\"agents.x-k8s.io/claim-uid\":\"u\",\"agents.x-k8s.io/"
+     "warm-pool-sandbox\":\"p\",\"a\":\"b\"}",
+     "{\"a\":\"b\",\"agents.x-k8s.io/sandbox-name-hash\":\"" HASH "\"}"},
+    {"S-t051 template hash without an owner stays behind", "",
+     "{\"agents.x-k8s.io/sandbox-template-ref-hash\":\"t\"}", "{}",
+     "{\"agents.x-k8s.io/sandbox-name-hash\":\"" HASH "\"}"},
+    {"S-t055 template hash of a claim's", "SandboxClaim",
+     "{\"agents.x-k8s.io/sandbox-template-ref-hash\":\"t\",\"agents.x-k8s.io/"
+     "warm-pool-sandbox\":\"p\"}",
+     "{}",
+     "{\"agents.x-k8s.io/sandbox-name-hash\":\"" HASH
+     "\",\"agents.x-k8s.io/sandbox-template-ref-hash\":\"t\"}"},
+    {"S-t052 S-t057 both labels of a pool's", "SandboxWarmPool",
+     "{\"agents.x-k8s.io/sandbox-template-ref-hash\":\"t\",\"agents.x-k8s.io/"
+     "warm-pool-sandbox\":\"p\"}",
+     "{}",
+     "{\"agents.x-k8s.io/sandbox-name-hash\":\"" HASH
+     "\",\"agents.x-k8s.io/sandbox-template-ref-hash\":\"t\",\"agents.x-k8s.io/"
+     "warm-pool-sandbox\":\"p\"}"},
+    {"S-t071 known maker", "", "{\"agents.x-k8s.io/created-by\":\"go-client\"}", "{}",
+     "{\"agents.x-k8s.io/sandbox-name-hash\":\"" HASH
+     "\",\"agents.x-k8s.io/created-by\":\"go-client\"}"},
+    {"S-t072 other maker", "", "{\"agents.x-k8s.io/created-by\":\"mallory\"}", "{}",
+     "{\"agents.x-k8s.io/sandbox-name-hash\":\"" HASH
+     "\",\"agents.x-k8s.io/created-by\":\"unknown\"}"},
+};
+
+static cJSON *sandbox_of(const char *owner, const char *labels, const char *template)
+{
+    SCOPED_FREE char *reference =
+        xasprintf(",\"ownerReferences\":[{\"apiVersion\":\"extensions.agents.x-k8s.io/v1beta1\","
+                  "\"kind\":\"%s\",\"name\":\"o\",\"uid\":\"o\",\"controller\":true}]",
+                  owner);
+    SCOPED_FREE char *text = xasprintf("{\"metadata\":{\"name\":\"my-sandbox\",\"uid\":\"u-1\","
+                                       "\"labels\":%s%s},\"spec\":{\"podTemplate\":{"
+                                       "\"metadata\":%s,\"spec\":{}}}}",
+                                       labels, *owner ? reference : "", template);
+    return parse(text);
+}
+
+START_TEST(test_desired_labels)
+{
+    const struct desired_row *row = &desired_rows[_i];
+    SCOPED_FREE char *template = xasprintf("{\"labels\":%s}", row->template);
+    SCOPED(json_free_p) cJSON *sandbox = sandbox_of(row->owner, row->labels, template);
+    SCOPED(json_free_p) cJSON *pod = pod_desired(sandbox);
+    SCOPED_FREE char *is = json_to_str(json_at(pod, "metadata.labels"));
+    SCOPED(json_free_p) cJSON *want = parse(row->expected);
+    ck_assert_msg(cJSON_Compare(json_at(pod, "metadata.labels"), want, true), "%s: %s", row->id,
+                  is);
+}
+END_TEST
+
+static const struct {
+    const char *id, *volumes, *claims, *expected;
+} volume_rows[] = {
+    {"S-t113 the claim's takes the place of a namesake, at the end",
+     "[{\"name\":\"w\",\"emptyDir\":{}},{\"name\":\"o\"}]", "[{\"metadata\":{\"name\":\"w\"}}]",
+     "[{\"name\":\"o\"},{\"name\":\"w\",\"persistentVolumeClaim\":{\"claimName\":"
+     "\"w-my-sandbox\"}}]"},
+    {"S-t114 appended", "[{\"name\":\"o\"}]", "[{\"metadata\":{\"name\":\"w\"}}]",
+     "[{\"name\":\"o\"},{\"name\":\"w\",\"persistentVolumeClaim\":{\"claimName\":"
+     "\"w-my-sandbox\"}}]"},
+    {"S-t115 no claims", "[{\"name\":\"o\",\"emptyDir\":{}}]", "[]",
+     "[{\"name\":\"o\",\"emptyDir\":{}}]"},
+};
+
+START_TEST(test_volumes)
+{
+    SCOPED(json_free_p) cJSON *sandbox = sandbox_with("", "", "{}");
+    json_set(json_at(sandbox, "spec.podTemplate.spec"), "volumes", parse(volume_rows[_i].volumes));
+    json_set(json_get(sandbox, "spec"), "volumeClaimTemplates", parse(volume_rows[_i].claims));
+    SCOPED(json_free_p) cJSON *pod = pod_desired(sandbox);
+    SCOPED_FREE char *is = json_to_str(json_at(pod, "spec.volumes"));
+    ck_assert_msg(strcmp(is, volume_rows[_i].expected) == 0, "%s: %s", volume_rows[_i].id, is);
+}
+END_TEST
+
+/* S-t043, S-t044, S-t045: adopting sets label, metadata and owner; the owner also when all else is
+ * right. */
+START_TEST(test_adoption_patch)
+{
+    SCOPED(json_free_p) cJSON *sandbox = sandbox_of("", "{}", "{\"labels\":{\"a\":\"b\"}}");
+    SCOPED(json_free_p) cJSON *bare = parse("{" META("") "}");
+    SCOPED(json_free_p) cJSON *patch = pod_patch(sandbox, bare, true);
+    ck_assert_str_eq(meta_label(patch, "agents.x-k8s.io/sandbox-name-hash"), HASH);
+    ck_assert_str_eq(meta_label(patch, "a"), "b");
+    ck_assert(owner_class(patch, sandbox) == OWNED);
+    SCOPED(json_free_p)
+    cJSON *right = parse("{" META(",\"labels\":{\"a\":\"b\",\"agents.x-k8s.io/sandbox-name-hash\":"
+                                  "\"" HASH "\"},\"annotations\":{\"agents.x-k8s.io/"
+                                  "propagated-labels\":\"a\"}") "}");
+    SCOPED(json_free_p) cJSON *owner_only = pod_patch(sandbox, right, true);
+    ck_assert(owner_class(owner_only, sandbox) == OWNED);
+    ck_assert_ptr_null(json_at(owner_only, "metadata.labels"));
+    SCOPED(json_free_p) cJSON *none = pod_patch(sandbox, right, false);
+    ck_assert_ptr_null(none);
+}
+END_TEST
+
 static const struct sync_row {
     const char *id, *owner, *labels, *template, *pod,
         *expected; /* expected: metadata of the patch less uid, "" = none */
@@ -425,6 +692,19 @@ static const struct sync_row {
      "{\"labels\":{\"agents.x-k8s.io/sandbox-name-hash\":\"" HASH
      "\",\"agents.x-k8s.io/created-by\":\"unknown\"}}",
      "{\"labels\":{\"agents.x-k8s.io/created-by\":\"go-client\"}}"},
+    {"S-t058 template hash goes when no pool or claim owns", "",
+     "{\"agents.x-k8s.io/sandbox-template-ref-hash\":\"t\"}", "{}",
+     "{\"labels\":{\"agents.x-k8s.io/sandbox-name-hash\":\"" HASH
+     "\",\"agents.x-k8s.io/sandbox-template-ref-hash\":\"t\"}}",
+     "{\"labels\":{\"agents.x-k8s.io/sandbox-template-ref-hash\":null}}"},
+    {"S-t059 template hash goes with the Sandbox's", "SandboxClaim", "{}", "{}",
+     "{\"labels\":{\"agents.x-k8s.io/sandbox-name-hash\":\"" HASH
+     "\",\"agents.x-k8s.io/sandbox-template-ref-hash\":\"t\"}}",
+     "{\"labels\":{\"agents.x-k8s.io/sandbox-template-ref-hash\":null}}"},
+    {"S-t074 created-by goes with the Sandbox's", "", "{}", "{}",
+     "{\"labels\":{\"agents.x-k8s.io/sandbox-name-hash\":\"" HASH
+     "\",\"agents.x-k8s.io/created-by\":\"go-client\"}}",
+     "{\"labels\":{\"agents.x-k8s.io/created-by\":null}}"},
     {"S-t153 empty created-by counts as none", "", "{\"agents.x-k8s.io/created-by\":\"\"}", "{}",
      "{\"labels\":{\"agents.x-k8s.io/sandbox-name-hash\":\"" HASH "\"}}", ""},
 };
@@ -432,16 +712,8 @@ static const struct sync_row {
 START_TEST(test_metadata_in_line)
 {
     const struct sync_row *row = &sync_rows[_i];
-    SCOPED_FREE char *owner = xasprintf(",\"ownerReferences\":[{\"apiVersion\":\"extensions.agents."
-                                        "x-k8s.io/v1beta1\",\"kind\":\"%s\",\"name\":"
-                                        "\"o\",\"uid\":\"o\",\"controller\":true}]",
-                                        row->owner);
-    SCOPED_FREE char *text = xasprintf("{\"metadata\":{\"name\":\"my-sandbox\",\"uid\":\"u-1\","
-                                       "\"labels\":%s%s},\"spec\":{\"podTemplate\":{"
-                                       "\"metadata\":%s,\"spec\":{}}}}",
-                                       row->labels, *row->owner ? owner : "", row->template);
     SCOPED_FREE char *pod_text = xasprintf("{\"metadata\":%s}", row->pod);
-    SCOPED(json_free_p) cJSON *sandbox = parse(text);
+    SCOPED(json_free_p) cJSON *sandbox = sandbox_of(row->owner, row->labels, row->template);
     SCOPED(json_free_p) cJSON *pod = parse(pod_text);
     SCOPED(json_free_p) cJSON *patch = pod_patch(sandbox, pod, false);
     json_remove(json_get(patch, "metadata"), "uid");
@@ -520,12 +792,10 @@ static const struct service_row {
     {"S-t101 false, owned", ",\"service\":false", SVC("," OURS, ""), STEP_DELETE, SERVICE_ABSENT},
     {"S-t102 false, unowned", ",\"service\":false", SVC("", ""), STEP_KEEP, SERVICE_ABSENT},
     {"S-t100 unset, unowned", "", SVC("", ""), STEP_KEEP, SERVICE_ABSENT},
-    {"S-t092 foreign", ",\"service\":true", SVC("," OWNER("u-0"), ""), STEP_REFUSE,
-     SERVICE_ABSENT, "service \"my-sandbox\" is owned by"},
-    {"foreign, unset", "", SVC("," OWNER("u-0"), ""), STEP_REFUSE, SERVICE_ABSENT,
-     "is owned by"},
-    {"foreign, false", ",\"service\":false", SVC("," OWNER("u-0"), ""), STEP_KEEP,
-     SERVICE_ABSENT},
+    {"S-t092 foreign", ",\"service\":true", SVC("," OWNER("u-0"), ""), STEP_REFUSE, SERVICE_ABSENT,
+     "service \"my-sandbox\" is owned by"},
+    {"foreign, unset", "", SVC("," OWNER("u-0"), ""), STEP_REFUSE, SERVICE_ABSENT, "is owned by"},
+    {"foreign, false", ",\"service\":false", SVC("," OWNER("u-0"), ""), STEP_KEEP, SERVICE_ABSENT},
     {"S-t097 unowned with the tracking label", ",\"service\":true", SVC("", ""), STEP_UPDATE,
      SERVICE_PRESENT},
     {"S-t103 unowned, not authorised", ",\"service\":true",
@@ -558,16 +828,34 @@ START_TEST(test_adopted_service) /* S-t093, S-t094, S-t096 */
 {
     SCOPED(json_free_p) cJSON *sandbox = sandbox_with("", ",\"service\":true", "{}");
     SCOPED(json_free_p)
-    cJSON
-        *service = parse("{" META(",\"labels\":{\"agents.x-k8s.io/"
-                                  "adoptable\":\"true\",\"x\":\"y\"}") ",\"spec\":{\"selector\":{"
-                                                                       "\"wrong\":\"1\"},\"ports\":"
-                                                                       "[{\"port\":1}]}}");
+    cJSON *service =
+        parse("{" META(",\"labels\":{\"agents.x-k8s.io/"
+                       "adoptable\":\"true\",\"x\":\"y\"}") ",\"spec\":{\"selector\":{"
+                                                            "\"wrong\":\"1\"},\"ports\":"
+                                                            "[{\"port\":1}]}}");
     SCOPED(json_free_p) cJSON *adopted = service_adopted(sandbox, service);
     SCOPED_FREE char *spec = json_to_str(json_get(adopted, "spec"));
     ck_assert_str_eq(spec, "{\"selector\":{\"agents.x-k8s.io/sandbox-name-hash\":\"" HASH "\"}}");
     ck_assert_str_eq(meta_label(adopted, "x"), "y");
     ck_assert(owner_class(adopted, sandbox) == OWNED);
+}
+END_TEST
+
+/* S-t091: what we do not set in a port is nobody's business. */
+START_TEST(test_ports_of_others)
+{
+    SCOPED(json_free_p) cJSON *sandbox = sandbox_with("", ",\"service\":true", "{}");
+    json_set(json_at(sandbox, "spec.podTemplate.spec"), "containers",
+             parse("[{\"name\":\"c\",\"ports\":[{\"containerPort\":80}]}]"));
+    SCOPED(json_free_p)
+    cJSON *service =
+        parse(SVC("," OURS, ",\"ports\":[{\"name\":\"p-80-tcp\",\"protocol\":\"TCP\","
+                            "\"port\":80,\"targetPort\":80,\"appProtocol\":\"h2c\"}]"));
+    SCOPED(json_free_p) cJSON *patch = service_patch(sandbox, service, true);
+    ck_assert_ptr_null(patch);
+    json_set(json_at(service, "spec.ports")->child, "targetPort", parse("81"));
+    SCOPED(json_free_p) cJSON *repair = service_patch(sandbox, service, true);
+    ck_assert_ptr_nonnull(json_at(repair, "spec.ports"));
 }
 END_TEST
 
@@ -640,6 +928,23 @@ START_TEST(test_expiry)
 }
 END_TEST
 
+/* S-t120, S-t121: the policy decides what goes, not when. */
+START_TEST(test_expiry_policy)
+{
+    static const struct {
+        const char *policy;
+        bool deletes;
+    } rows[] = {{"Retain", false}, {"Delete", true}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        SCOPED_FREE char *spec = xasprintf(
+            ",\"shutdownTime\":\"2025-12-31T00:00:00Z\",\"shutdownPolicy\":\"%s\"", rows[i].policy);
+        SCOPED(json_free_p) cJSON *sandbox = sandbox_with("", spec, "{}");
+        ck_assert_int_le(sandbox_time_left_ms(sandbox, NOW_S * INT64_C(1000)), 0);
+        ck_assert(sandbox_deletes_itself(sandbox) == rows[i].deletes);
+    }
+}
+END_TEST
+
 START_TEST(test_expired_status) /* S-t122, S-t144 */
 {
     SCOPED(json_free_p)
@@ -686,13 +991,18 @@ SUITE(sandbox)
 {
     LOOP("conditions", test_conditions, 0, ARRAY_LEN(condition_rows));
     TESTS("status", test_status_fields, test_node_name_alone_waits, test_transition_time,
-          test_expired_status, test_events);
+          test_expired_status, test_events, test_suspended_with_foreign_pod, test_ownership,
+          test_tracking_hash, test_expiry_policy);
+    LOOP("follow", test_follow, 0, ARRAY_LEN(follow_rows));
+    LOOP("pod name", test_pod_name, 0, ARRAY_LEN(name_rows));
     LOOP("pod step", test_pod_step, 0, ARRAY_LEN(pod_rows));
-    TESTS("pod", test_pod_desired);
+    TESTS("pod", test_pod_desired, test_adoption_patch);
+    LOOP("pod labels", test_desired_labels, 0, ARRAY_LEN(desired_rows));
+    LOOP("volumes", test_volumes, 0, ARRAY_LEN(volume_rows));
     LOOP("metadata", test_metadata_in_line, 0, ARRAY_LEN(sync_rows));
     LOOP("ports", test_ports, 0, ARRAY_LEN(ports_rows));
     LOOP("service step", test_service_step, 0, ARRAY_LEN(service_rows));
-    TESTS("service", test_adopted_service);
+    TESTS("service", test_adopted_service, test_ports_of_others);
     LOOP("pvc step", test_pvc_step, 0, ARRAY_LEN(pvc_rows));
     LOOP("expiry", test_expiry, 0, ARRAY_LEN(expiry_rows));
 }
