@@ -187,7 +187,8 @@ cJSON *merge_apply(struct arena *arena, const cJSON *live, const cJSON *applied,
 
 /* ---- removing ---- */
 
-/* NULL when nothing is left. */
+/* An object or list of which nothing is left stays, empty: who owns it did not give it up. (The
+ * real thing makes null of it, which its validation then refuses.) */
 static cJSON *value_without(struct arena *arena, const struct field *f, const cJSON *value,
                             const struct fieldset *set);
 
@@ -203,9 +204,8 @@ static cJSON *map_without(struct arena *arena, const struct field *f, const cJSO
         if (gone && gone->is_member)
             continue;
         (void)merge_member_type(f, member->string, &type);
-        cJSON *kept = value_without(arena, type.f, member, gone ? gone->inside : NULL);
-        if (kept)
-            json_add(out, member->string, kept);
+        json_add(out, member->string,
+                 value_without(arena, type.f, member, gone ? gone->inside : NULL));
     }
     return out;
 }
@@ -222,9 +222,7 @@ static cJSON *keyed_list_without(struct arena *arena, const struct field *f, con
         const struct fieldset_item *gone = fieldset_find(set, kind, items.steps[i]);
         if (gone && gone->is_member)
             continue;
-        cJSON *kept = value_without(arena, type.f, items.nodes[i], gone ? gone->inside : NULL);
-        if (kept)
-            json_push(out, kept);
+        json_push(out, value_without(arena, type.f, items.nodes[i], gone ? gone->inside : NULL));
     }
     return out;
 }
@@ -233,15 +231,10 @@ static cJSON *value_without(struct arena *arena, const struct field *f, const cJ
                             const struct fieldset *set)
 {
     enum atom atom = merge_atom(f, value);
-    bool has_parts = atom != ATOM_SCALAR && !merge_is_atomic(f, atom) && value->child;
-    if (!set || !has_parts)
-        return set && atom != ATOM_SCALAR ? NULL : json_copy(value);
-    cJSON *out = atom == ATOM_MAP ? map_without(arena, f, value, set)
-                                  : keyed_list_without(arena, f, value, set);
-    if (out->child)
-        return out;
-    json_free(out);
-    return NULL;
+    if (!set || atom == ATOM_SCALAR || merge_is_atomic(f, atom) || is_empty(value))
+        return json_copy(value);
+    return atom == ATOM_MAP ? map_without(arena, f, value, set)
+                            : keyed_list_without(arena, f, value, set);
 }
 
 cJSON *merge_without(struct arena *arena, const cJSON *tree, const struct shape *shape,
@@ -249,6 +242,5 @@ cJSON *merge_without(struct arena *arena, const cJSON *tree, const struct shape 
 {
     struct merge_type root;
     merge_type_root(&root, shape);
-    cJSON *out = value_without(arena, root.f, tree, set);
-    return out ? out : json_object();
+    return value_without(arena, root.f, tree, set);
 }

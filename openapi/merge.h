@@ -42,4 +42,4 @@ void merge_compare(struct arena *arena, const cJSON *old, const cJSON *new,
 cJSON *merge_apply(struct arena *arena, const cJSON *live, const cJSON *applied,
                    const struct shape *shape);
 cJSON *merge_without(struct arena *arena, const cJSON *tree, const struct shape *shape,
-                     const struct fieldset *set); /* {} when nothing is left */
+                     const struct fieldset *set);
