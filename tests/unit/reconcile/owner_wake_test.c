@@ -1,7 +1,9 @@
 /* Who looks when a Sandbox changes. Names carry the ids of the behaviour checklist (G-t...,
  * W-t...). */
+#include "apiserver/base/json.h"
 #include "apiserver/base/str.h"
 #include "openapi/kinds.h"
+#include "reconcile/child.h"
 #include "reconcile/owner_wake.h"
 #include "tests/lib/suite.h"
 
@@ -67,6 +69,31 @@ START_TEST(test_row)
 }
 END_TEST
 
+static const struct {
+    const char *id, *ref, *group, *kind; /* ref NULL = none */
+    bool matches;
+} kinds[] = {
+    {"G-t003 none, nothing asked for", NULL, "", "", false},
+    {"G-t003 none", NULL, "extensions.agents.x-k8s.io", "SandboxWarmPool", false},
+    {"G-t002 group without its version", POOL, "extensions.agents.x-k8s.io", "SandboxWarmPool",
+     true},
+    {"G-t004 other version", REF("v7", "SandboxWarmPool", "p"), "extensions.agents.x-k8s.io",
+     "SandboxWarmPool", true},
+    {"G-t005 other group", POOL, "agents.x-k8s.io", "SandboxWarmPool", false},
+    {"G-t005 longer group", POOL, "extensions.agents.x-k8s.io.example", "SandboxWarmPool", false},
+    {"G-t006 other kind", POOL, "extensions.agents.x-k8s.io", "SandboxClaim", false},
+};
+
+START_TEST(test_kind)
+{
+    SCOPED(json_free_p) cJSON *ref = NULL;
+    if (kinds[_i].ref)
+        ck_assert_int_eq(json_parse_str(kinds[_i].ref, &ref, NULL), 0);
+    ck_assert_msg(owner_is_kind(ref, kinds[_i].group, kinds[_i].kind) == kinds[_i].matches, "%s",
+                  kinds[_i].id);
+}
+END_TEST
+
 START_TEST(test_reset)
 {
     struct owner_wake *w = owner_wake_new(wake, NULL);
@@ -85,5 +112,6 @@ END_TEST
 SUITE(owner_wake)
 {
     LOOP("rows", test_row, 0, ARRAY_LEN(rows));
+    LOOP("kind", test_kind, 0, ARRAY_LEN(kinds));
     TESTS("reset", test_reset);
 }

@@ -692,6 +692,10 @@ static const struct sync_row {
      "{\"labels\":{\"agents.x-k8s.io/sandbox-name-hash\":\"" HASH
      "\",\"agents.x-k8s.io/created-by\":\"unknown\"}}",
      "{\"labels\":{\"agents.x-k8s.io/created-by\":\"go-client\"}}"},
+    {"G-t010 an empty value is set, not removed", "", "{}", "{\"labels\":{\"x\":\"\"}}",
+     "{\"labels\":{\"agents.x-k8s.io/sandbox-name-hash\":\"" HASH
+     "\",\"x\":\"1\"},\"annotations\":{\"agents.x-k8s.io/propagated-labels\":\"x\"}}",
+     "{\"labels\":{\"x\":\"\"}}"},
     {"S-t058 template hash goes when no pool or claim owns", "",
      "{\"agents.x-k8s.io/sandbox-template-ref-hash\":\"t\"}", "{}",
      "{\"labels\":{\"agents.x-k8s.io/sandbox-name-hash\":\"" HASH

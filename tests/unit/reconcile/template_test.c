@@ -65,6 +65,26 @@ START_TEST(test_contents)
 }
 END_TEST
 
+START_TEST(test_selects_its_pods) /* T-t008 */
+{
+    SCOPED(json_free_p) cJSON *template = make_template("");
+    SCOPED(json_free_p) cJSON *policy = template_policy(template);
+    SCOPED(json_free_p)
+    cJSON *sandbox = world_tree(
+        "{\"metadata\":{\"name\":\"s\",\"uid\":\"s\",\"labels\":{\"" LABEL_TEMPLATE_REF_HASH
+        "\":\"" HASH "\"},\"ownerReferences\":[{\"apiVersion\":\"extensions.agents.x-k8s.io/"
+        "v1beta1\",\"kind\":\"SandboxClaim\",\"name\":\"c\",\"uid\":\"c\",\"controller\":true}]},"
+        "\"spec\":{" POD "}}");
+    SCOPED(json_free_p) cJSON *pod = pod_desired(sandbox);
+    const cJSON *want;
+    cJSON_ArrayForEach(want, json_at(policy, "spec.podSelector.matchLabels"))
+    {
+        ck_assert_str_eq(meta_label(pod, want->string), want->valuestring);
+    }
+    ck_assert_uint_eq(json_len(json_at(policy, "spec.podSelector.matchLabels")), 1);
+}
+END_TEST
+
 /* ---- decisions ---- */
 
 #define OURS "\"ownerReferences\":[{\"controller\":true,\"uid\":\"u\"}]"
@@ -294,6 +314,7 @@ END_TEST
 SUITE(template)
 {
     LOOP("contents", test_contents, 0, ARRAY_LEN(contents));
+    TESTS("pods", test_selects_its_pods);
     LOOP("plans", test_plan, 0, ARRAY_LEN(plans));
     const TTest *const tests[] = {test_life, test_foreign_policy, test_gone, test_not_leading};
     TCase *tc = tcase_create("passes");

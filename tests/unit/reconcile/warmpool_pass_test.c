@@ -12,7 +12,9 @@
 #include "tests/lib/fake_cluster.h"
 #include "tests/lib/world.h"
 
+/* W-t079: what settings of 0 mean. */
 #define GRACE_MS 300000
+/* W-t079 */
 #define RECHECK_MS 60000
 
 static struct fixture {
@@ -81,13 +83,18 @@ static void create_template(const char *name, const char *spec)
     create(&kind_sandbox_template, text);
 }
 
-static void create_pool(const char *spec)
+static void create_pool_of(const char *name, const char *template, const char *spec)
 {
     SCOPED_FREE char *text =
-        xasprintf("{" API "\"SandboxWarmPool\",\"metadata\":{\"name\":\"p\"},\"spec\":{"
-                  "\"sandboxTemplateRef\":{\"name\":\"t\"}%s}}",
-                  spec);
+        xasprintf("{" API "\"SandboxWarmPool\",\"metadata\":{\"name\":\"%s\"},\"spec\":{"
+                  "\"sandboxTemplateRef\":{\"name\":\"%s\"}%s}}",
+                  name, template, spec);
     create(&kind_sandbox_warm_pool, text);
+}
+
+static void create_pool(const char *spec)
+{
+    create_pool_of("p", "t", spec);
 }
 
 static cJSON *get(const struct kind *kind, const char *name)
@@ -177,16 +184,21 @@ static void all_ready(void)
         set_ready(list.objects[i]->name, true);
 }
 
-static void delete_named(const char *name)
+static void delete_object(const struct kind *kind, const char *name)
 {
     SCOPED(object_unref_p) struct object *o = NULL;
     SCOPED(err_fini) struct err err = {0};
     bool gone;
     int rc = registry_delete(
-        fx.world.registry, &kind_sandbox, "ns", name,
+        fx.world.registry, kind, "ns", name,
         &(struct delete_options){.orphan_dependents = -1, .deadline_ms = world_deadline()}, &o,
         &gone, &err);
     ck_assert_msg(rc == 0, "%s", err_text(&err));
+}
+
+static void delete_named(const char *name)
+{
+    delete_object(&kind_sandbox, name);
 }
 
 /* Name of the i-th Sandbox; the caller's. */
@@ -199,11 +211,16 @@ static char *name_of(size_t i)
 
 /* ---- passes ---- */
 
-static struct loop_result pass_ok(void)
+static struct loop_result pass_of(const char *key)
 {
     struct loop_result ret = {0};
-    ck_assert_int_eq(warmpool_pass(fx.reconciler, "ns/p", &ret), 0);
+    ck_assert_int_eq(warmpool_pass(fx.reconciler, key, &ret), 0);
     return ret;
+}
+
+static struct loop_result pass_ok(void)
+{
+    return pass_of("ns/p");
 }
 
 /* Until a pass changes nothing. */
@@ -242,7 +259,7 @@ static void pod_condition(const char *name, const char *status, const char *reas
 
 /* ---- sizing ---- */
 
-START_TEST(test_fill) /* W-t002, W-t005, W-t009, W-t011..W-t013, W-t017 */
+START_TEST(test_fill) /* W-t002, W-t005, W-t009, W-t011..W-t014, W-t017 */
 {
     create_template("t", "");
     create_pool(",\"replicas\":3");
@@ -423,8 +440,8 @@ START_TEST(test_orphans) /* W-t007, W-t010, W-t034, W-t035 */
     create_pool(",\"replicas\":2");
     settle();
     SCOPED(json_free_p)
-    cJSON *same = get(&kind_sandbox, "same"),
-          *stale = get(&kind_sandbox, "stale"), *unlabelled = get(&kind_sandbox, "no-ref");
+    cJSON *same = get(&kind_sandbox, "same"), *stale = get(&kind_sandbox, "stale"),
+          *unlabelled = get(&kind_sandbox, "no-ref");
     ck_assert(same && !stale && !unlabelled);
     ck_assert_str_eq(json_str(owner_controller(same), "name"), "p");
     ck_assert_str_eq(meta_label(same, LABEL_LAUNCH_TYPE), "warm");
@@ -490,6 +507,73 @@ START_TEST(test_rollout)
     settle();
     ck_assert_uint_eq(count(), 2);
     ck_assert_msg(all_replaced(&before) == rollouts[_i].replaced, "%s", rollouts[_i].id);
+}
+END_TEST
+
+static const struct {
+    const char *id, *strategy; /* JSON of spec.updateStrategy, with its comma */
+    int new_ones;              /* of two, after the template's image changed */
+} lives[] = {
+    {"W-t119 default", "", 0},
+    {"W-t120 OnReplenish", ",\"updateStrategy\":{\"type\":\"OnReplenish\"}", 0},
+    {"W-t121 Recreate", ",\"updateStrategy\":{\"type\":\"Recreate\"}", 2},
+};
+
+static int members_with_image(const char *image)
+{
+    SCOPED(list_result_fini) struct list_result list = sandboxes();
+    int n = 0;
+    for (size_t i = 0; i < list.n; i++) {
+        SCOPED(json_free_p) cJSON *o = object_tree(list.objects[i]);
+        n += str_equal(json_str(json_at(o, "spec.podTemplate.spec.containers")->child, "image"),
+                       image);
+    }
+    return n;
+}
+
+/* A rollout from beginning to end: what stays, and what a lost member is replaced with. */
+START_TEST(test_rollout_life)
+{
+    create_template("t", "");
+    SCOPED_FREE char *spec = xasprintf(",\"replicas\":2%s", lives[_i].strategy);
+    create_pool(spec);
+    settle();
+    all_ready();
+    settle();
+    edit(&kind_sandbox_template, "t", "spec.podTemplate.spec", "{" CONTAINERS("new") "}");
+    settle();
+    ck_assert_msg(members_with_image("new") == lives[_i].new_ones, "%s", lives[_i].id);
+    SCOPED_FREE char *name = name_of(0);
+    delete_named(name);
+    settle();
+    int want = lives[_i].new_ones ? 2 : 1; /* W-t029: old and new side by side */
+    ck_assert_msg(members_with_image("new") == want, "%s: replacement", lives[_i].id);
+    ck_assert_uint_eq(count(), 2);
+}
+END_TEST
+
+START_TEST(test_two_pools) /* W-t122 */
+{
+    create_template("t", "");
+    create_template("u", ",\"service\":true");
+    create_pool(",\"replicas\":2,\"updateStrategy\":{\"type\":\"Recreate\"}");
+    create_pool_of("q", "u", ",\"replicas\":1,\"updateStrategy\":{\"type\":\"Recreate\"}");
+    settle();
+    SCOPED(list_result_fini) struct list_result before = sandboxes();
+    pass_of("ns/q");
+    ck_assert_uint_eq(count(), 3);
+    edit(&kind_sandbox_template, "u", "spec.podTemplate.spec", "{" CONTAINERS("new") "}");
+    pass_of("ns/q");
+    pass_of("ns/q");
+    settle();
+    ck_assert_uint_eq(count(), 3);
+    ck_assert_int_eq(members_with_image("new"), 1);
+    for (size_t i = 0; i < before.n; i++) { /* those of p are as they were */
+        SCOPED(json_free_p) cJSON *o = get(&kind_sandbox, before.objects[i]->name);
+        ck_assert_ptr_nonnull(o);
+        ck_assert_str_eq(meta_annotation(o, ANNOTATION_TEMPLATE_REF), "t");
+    }
+    expect_status(2, 0);
 }
 END_TEST
 
@@ -649,6 +733,67 @@ START_TEST(test_refill_rate) /* W-t114, W-t115 */
 }
 END_TEST
 
+START_TEST(test_rate_after_delay) /* W-t117 */
+{
+    restart(&(struct warmpool_settings){.replenish_delay_ms = 60000, .max_refill_rate = 1});
+    create_template("t", "");
+    create_pool(",\"replicas\":2");
+    pass_ok();
+    ck_assert_uint_eq(count(), 1);
+    clock_fake_advance(&fx.world.clock, 1001);
+    settle();
+    ck_assert_uint_eq(count(), 2);
+    SCOPED_FREE char *a = name_of(0), *b = name_of(1);
+    delete_named(a);
+    delete_named(b);
+    struct loop_result r = pass_ok();
+    ck_assert_uint_eq(count(), 0);
+    ck_assert_int_eq(r.again_after_ms, 60000);
+    clock_fake_advance(&fx.world.clock, 60000);
+    pass_ok();
+    ck_assert_uint_eq(count(), 1);
+    pass_ok();
+    ck_assert_uint_eq(count(), 1);
+    clock_fake_advance(&fx.world.clock, 1001);
+    pass_ok();
+    ck_assert_uint_eq(count(), 2);
+}
+END_TEST
+
+START_TEST(test_stuck_ones_are_not_paced) /* W-t118 */
+{
+    restart(&(struct warmpool_settings){.max_refill_rate = 1});
+    create_template("t", "");
+    create_pool(",\"replicas\":3");
+    for (int i = 0; i < 3; i++) {
+        pass_ok();
+        clock_fake_advance(&fx.world.clock, 1001);
+    }
+    ck_assert_uint_eq(count(), 3);
+    clock_fake_advance(&fx.world.clock, GRACE_MS + 1000);
+    pass_ok();
+    ck_assert_uint_eq(count(), 0);
+    pass_ok();
+    ck_assert_uint_eq(count(), 1);
+}
+END_TEST
+
+START_TEST(test_tokens_go_with_the_pool) /* W-t113 */
+{
+    restart(&(struct warmpool_settings){.max_refill_rate = 2});
+    create_template("t", "");
+    create_pool(",\"replicas\":5");
+    pass_ok();
+    pass_ok();
+    ck_assert_uint_eq(count(), 2); /* no token left */
+    delete_object(&kind_sandbox_warm_pool, "p");
+    pass_ok();
+    create_pool(",\"replicas\":5");
+    pass_ok();
+    ck_assert_uint_eq(count(), 4); /* the namesake's first two */
+}
+END_TEST
+
 /* ---- trouble ---- */
 
 START_TEST(test_pool_gone)
@@ -737,6 +882,10 @@ SUITE(warmpool_pass)
         test_settings,
         test_replenish_delay,
         test_refill_rate,
+        test_two_pools,
+        test_rate_after_delay,
+        test_stuck_ones_are_not_paced,
+        test_tokens_go_with_the_pool,
         test_pool_gone,
         test_not_leading,
     };
@@ -746,6 +895,7 @@ SUITE(warmpool_pass)
     for (size_t i = 0; i < ARRAY_LEN(tests); i++)
         tcase_add_test(tc, tests[i]);
     tcase_add_loop_test(tc, test_rollout, 0, ARRAY_LEN(rollouts));
+    tcase_add_loop_test(tc, test_rollout_life, 0, ARRAY_LEN(lives));
     tcase_add_loop_test(tc, test_held, 0, ARRAY_LEN(holding_reasons));
     tcase_add_loop_test(tc, test_converges, 0, 60);
     suite_add_tcase(s, tc);

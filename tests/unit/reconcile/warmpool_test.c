@@ -311,7 +311,7 @@ END_TEST
 
 /* ---- pacing ---- */
 
-START_TEST(test_hold_off) /* W-t103 */
+START_TEST(test_hold_off) /* W-t103, W-t105 */
 {
     struct hold h = {0};
     ck_assert_int_eq(hold_see(&h, 3, 5, 0, 100), 0);
