@@ -158,7 +158,7 @@ static double counted(const char *launch_type, const char *condition)
 /* ---- warm: bound in the POST ---- */
 
 /* From POST to the pod with its claim's labels: two writes of ours, one of the cluster. C-t178,
- * C-t185, G-t015, O-t002, O-t005. */
+ * C-t179, C-t185, G-t015, O-t002, O-t005, O-t032. */
 START_TEST(test_writes_of_a_warm_claim)
 {
     pool_world_member(reg(), "p-1", "n", MEMBER_PENDING);
@@ -245,7 +245,7 @@ START_TEST(test_reconciler_adopts)
 }
 END_TEST
 
-/* C-t110, C-t112, C-t113 */
+/* C-t092, C-t110, C-t112, C-t113 */
 START_TEST(test_grace)
 {
     pool_world_member(reg(), "p-1", "", MEMBER_PENDING);
@@ -284,15 +284,19 @@ START_TEST(test_finish_adoption)
 }
 END_TEST
 
-/* C-t132, C-t133, C-t139: an assignment that leads nowhere is dropped and the claim goes on. */
+/* C-t132, C-t133, C-t139, C-t140: an assignment that leads nowhere is dropped and the claim goes
+ * on. */
 START_TEST(test_stale_assignment)
 {
     pool_world_member(reg(), "p-1", "n", MEMBER_READY);
     post("a", "", "");
     post("b", ",\"annotations\":{\"agents.x-k8s.io/sandbox-name\":\"p-1\"}", "");
     post("c", ",\"labels\":{\"agents.x-k8s.io/sandbox-name\":\"nowhere\"}", "");
+    post("d", ",\"annotations\":{\"agents.x-k8s.io/sandbox-name\":\"nowhere\"}", "");
     pass("b");
     pass("c");
+    pass("d");
+    expect("d", "False", "SandboxNotReady", "d");
     expect("b", "False", "SandboxNotReady", "b");
     expect("c", "False", "SandboxNotReady", "c");
     SCOPED(json_free_p) cJSON *b = read_claim("b"), *c = read_claim("c");
@@ -318,7 +322,7 @@ END_TEST
 
 /* ---- cold ---- */
 
-/* C-t001, C-t015, C-t086, O-t020 */
+/* C-t001, C-t015, C-t086, C-t111, O-t020 */
 START_TEST(test_cold)
 {
     post("c", ",\"labels\":{\"agents.x-k8s.io/created-by\":\"x\"}", "");
@@ -566,6 +570,289 @@ START_TEST(test_ttl)
 }
 END_TEST
 
+/* ---- who is taken ---- */
+
+/* C-t114, C-t115, C-t172: a younger one that is ready goes first; who is passed by keeps its place.
+ */
+START_TEST(test_order_of_members)
+{
+    pool_world_member(reg(), "p-1", "", MEMBER_ADDRESS);
+    pool_world_member(reg(), "p-2", "", MEMBER_READY);
+    pool_world_member(reg(), "p-3", "", MEMBER_READY);
+    pool_world_member(reg(), "p-4", "", MEMBER_ADDRESS);
+    static const char *const want[][2] = {{"a", "p-2"}, {"b", "p-3"}, {"c", "p-1"}, {"d", "p-4"}};
+    for (size_t i = 0; i < ARRAY_LEN(want); i++) {
+        post(want[i][0], "", "");
+        SCOPED(json_free_p) cJSON *claim = read_claim(want[i][0]);
+        ck_assert_str_eq(pool_world_bound(reg(), claim), want[i][1]);
+    }
+}
+END_TEST
+
+START_TEST(test_only_unfit_members) /* C-t089 */
+{
+    pool_world_member(reg(), "p-1", "n", MEMBER_READY);
+    pool_world_member(reg(), "p-2", "n", MEMBER_READY);
+    pool_world_edit(reg(), &kind_sandbox, "p-1", "metadata|ownerReferences", "null");
+    pool_world_edit(reg(), &kind_sandbox, "p-2", "metadata|finalizers", "[\"a/b\"]");
+    world_delete(&pw.w, "ns", "p-2");
+    post("c", "", "");
+    expect("c", "-", "-", "-");
+    pass("c");
+    expect("c", "False", "SandboxNotReady", "c");
+}
+END_TEST
+
+START_TEST(test_pool_gone) /* C-t164 */
+{
+    SCOPED(object_unref_p) struct object *o = NULL;
+    bool gone;
+    struct delete_options opts = {.orphan_dependents = -1, .deadline_ms = world_deadline()};
+    pool_world_member(reg(), "p-1", "n", MEMBER_READY);
+    ck_assert_int_eq(
+        registry_delete(reg(), &kind_sandbox_warm_pool, "ns", "p", &opts, &o, &gone, NULL), 0);
+    post("c", "", "");
+    expect("c", "-", "-", "-");
+    pass("c");
+    expect("c", "False", "WarmPoolNotFound", "-");
+    ck_assert_uint_eq(pool_world_owned(reg(), NULL), 0);
+}
+END_TEST
+
+/* C-t125, C-t177: a bound claim takes no second member; a lost launch type is filled in, once. */
+START_TEST(test_launch_type_is_filled_in)
+{
+    pool_world_member(reg(), "p-1", "n", MEMBER_READY);
+    post("c", "", "");
+    pool_world_member(reg(), "p-2", "n", MEMBER_READY);
+    pass("c");
+    int64_t settled = registry_revision(reg());
+    pool_world_edit(reg(), &kind_sandbox, "p-1", "metadata|labels|" LABEL_LAUNCH_TYPE, "null");
+    pass("c");
+    SCOPED(json_free_p) cJSON *sandbox = pool_world_read(reg(), &kind_sandbox, "p-1");
+    ck_assert_str_eq(meta_label(sandbox, LABEL_LAUNCH_TYPE), "warm");
+    ck_assert_int_eq(registry_revision(reg()), settled + 2); /* the edit, the repair */
+    pass("c");
+    ck_assert_int_eq(registry_revision(reg()), settled + 2);
+    expect("c", "True", "DependenciesReady", "p-1");
+    ck_assert_uint_eq(pool_world_owned(reg(), NULL), 1);
+}
+END_TEST
+
+/* C-t123, O-t021: with the binding come pod-name and the claim's maker, in the same write. */
+START_TEST(test_what_comes_with_the_binding)
+{
+    pool_world_member(reg(), "p-1", "n", MEMBER_READY);
+    post("c", "", "");
+    SCOPED(json_free_p) cJSON *sandbox = pool_world_read(reg(), &kind_sandbox, "p-1");
+    ck_assert_str_eq(meta_annotation(sandbox, ANNOTATION_POD_NAME), "p-1");
+    ck_assert_ptr_null(meta_label(sandbox, LABEL_CREATED_BY));
+    pass("c");
+    ck_assert_double_eq(counted("warm", "ready"), 1);
+}
+END_TEST
+
+START_TEST(test_pod_of_a_bound_claim) /* C-t124 */
+{
+    pool_world_member(reg(), "p-1", "n", MEMBER_PENDING);
+    pass_sandbox("p-1");
+    cJSON *pod = fake_cluster_find(&cluster, CHILD_POD, "ns", "p-1");
+    json_set(json_get(pod, "status"), "phase", json_string("Running"));
+    json_set(json_get(pod, "status"), "podIPs", world_tree("[{\"ip\":\"10.0.0.9\"}]"));
+    json_set(json_get(pod, "status"), "conditions",
+             world_tree("[{\"type\":\"Ready\",\"status\":\"True\"}]"));
+    pass_sandbox("p-1");
+    post("c", "", "");
+    pass_sandbox("p-1");
+    pass("c");
+    expect("c", "True", "DependenciesReady", "p-1");
+    fake_cluster_remove(&cluster, CHILD_POD, "ns", "p-1");
+    pass_sandbox("p-1");
+    pass("c");
+    expect("c", "False", "DependenciesNotReady", "p-1");
+    SCOPED(json_free_p) cJSON *claim = read_claim("c");
+    SCOPED(json_free_p) cJSON *sandbox = pool_world_read(reg(), &kind_sandbox, "p-1");
+    ck_assert(claim_controls(claim, sandbox));
+}
+END_TEST
+
+START_TEST(test_assigned_to_an_old_claim) /* C-t134 */
+{
+    pool_world_member(reg(), "p-1", "n", MEMBER_READY);
+    post("a", "", "");
+    SCOPED(json_free_p) cJSON *a = read_claim("a");
+    SCOPED_FREE char *owner =
+        xasprintf("[{\"apiVersion\":\"extensions.agents.x-k8s.io/v1alpha1\",\"kind\":"
+                  "\"SandboxClaim\",\"name\":\"a\",\"uid\":\"%s\",\"controller\":true}]",
+                  meta_uid(a));
+    pool_world_edit(reg(), &kind_sandbox, "p-1", "metadata|ownerReferences", owner);
+    post("b", ",\"annotations\":{\"agents.x-k8s.io/sandbox-name\":\"p-1\"}", "");
+    pass("b");
+    expect("b", "False", "SandboxNotReady", "b");
+    SCOPED(json_free_p) cJSON *b = read_claim("b");
+    ck_assert_ptr_null(meta_annotation(b, ANNOTATION_SANDBOX_NAME));
+}
+END_TEST
+
+/* ---- cold, made again ---- */
+
+START_TEST(test_own_sandbox_found) /* C-t006 */
+{
+    post("c", "", "");
+    pass("c");
+    pool_world_edit(reg(), &kind_sandbox_claim, "c", "status", "{}");
+    pool_world_edit(reg(), &kind_sandbox, "c", "metadata|labels|" LABEL_TEMPLATE_REF_HASH, "null");
+    pass("c");
+    expect("c", "False", "SandboxNotReady", "c");
+    char hash[NAME_HASH_SIZE];
+    digest_name_hash("t", hash);
+    SCOPED(json_free_p) cJSON *sandbox = pool_world_read(reg(), &kind_sandbox, "c");
+    ck_assert_str_eq(meta_label(sandbox, LABEL_TEMPLATE_REF_HASH), hash);
+    ck_assert_uint_eq(pool_world_owned(reg(), NULL), 1);
+}
+END_TEST
+
+/* C-t009, C-t010: own rules leave DNS alone, without them resolvers outside are given. */
+START_TEST(test_dns)
+{
+    post("a", "", "");
+    pass("a");
+    SCOPED(json_free_p) cJSON *a = pool_world_read(reg(), &kind_sandbox, "a");
+    ck_assert_str_eq(json_str(a, "spec.podTemplate.spec.dnsPolicy"), "None");
+    ck_assert_str_eq(json_at(a, "spec.podTemplate.spec.dnsConfig.nameservers")->child->valuestring,
+                     "8.8.8.8");
+    pool_world_edit(reg(), &kind_sandbox_template, "t", "spec|networkPolicy", "{\"egress\":[{}]}");
+    post("b", "", "");
+    pass("b");
+    SCOPED(json_free_p) cJSON *b = pool_world_read(reg(), &kind_sandbox, "b");
+    ck_assert_ptr_null(json_at(b, "spec.podTemplate.spec.dnsPolicy"));
+    ck_assert_ptr_null(json_at(b, "spec.podTemplate.spec.dnsConfig"));
+}
+END_TEST
+
+#define VOLUMES(name, spec) "{\"metadata\":{\"name\":\"" name "\"},\"spec\":{" spec "}}"
+#define CLASS(x) "\"storageClassName\":\"" x "\""
+static const struct {
+    const char *id, *policy; /* NULL = unset */
+    const char *claim;       /* its list's items; NULL = none */
+    const char *reason, *sandbox;
+    const char *names; /* of the Sandbox's list, with the storage class */
+} volumes[] = {
+    {"C-t054 refused", "\"Disallowed\"", VOLUMES("e", ""), "VolumeClaimTemplatesError", "-", ""},
+    {"C-t055 none asked for: warm", "\"Disallowed\"", NULL, "DependenciesReady", "p-1", "d/old "},
+    {"C-t056 added", "\"Allowed\"", VOLUMES("e", CLASS("new")), "SandboxNotReady", "c",
+     "d/old e/new "},
+    {"C-t057 not overridden", "\"Allowed\"", VOLUMES("d", CLASS("new")),
+     "VolumeClaimTemplatesError", "-", ""},
+    {"C-t058 added", "\"Overrides\"", VOLUMES("e", CLASS("new")), "SandboxNotReady", "c",
+     "d/old e/new "},
+    {"C-t059 replaced", "\"Overrides\"", VOLUMES("d", CLASS("new")), "SandboxNotReady", "c",
+     "d/new "},
+    {"C-t060 no policy", NULL, VOLUMES("e", ""), "VolumeClaimTemplatesError", "-", ""},
+    {"C-t062 one name twice", "\"Overrides\"", VOLUMES("e", "") "," VOLUMES("e", ""),
+     "VolumeClaimTemplatesError", "-", ""},
+};
+
+START_TEST(test_volumes)
+{
+    if (volumes[_i].policy)
+        pool_world_edit(reg(), &kind_sandbox_template, "t", "spec|volumeClaimTemplatesPolicy",
+                        volumes[_i].policy);
+    pool_world_edit(reg(), &kind_sandbox_template, "t", "spec|volumeClaimTemplates",
+                    "[" VOLUMES("d", CLASS("old")) "]");
+    pool_world_member(reg(), "p-1", "n", MEMBER_READY);
+    SCOPED_FREE char *spec =
+        xasprintf(",\"volumeClaimTemplates\":[%s]", volumes[_i].claim ? volumes[_i].claim : "");
+    post("c", "", volumes[_i].claim ? spec : "");
+    pass("c");
+    SCOPED(json_free_p) cJSON *claim = read_claim("c");
+    const cJSON *ready = condition_find(json_at(claim, "status.conditions"), "Ready");
+    ck_assert_msg(str_equal(json_str(ready, "reason"), volumes[_i].reason), "%s: %s",
+                  volumes[_i].id, json_str_or(ready, "reason", "-"));
+    const char *name = json_str_or(claim, "status.sandbox.name", "-");
+    ck_assert_msg(str_equal(name, volumes[_i].sandbox), "%s: %s", volumes[_i].id, name);
+    SCOPED(json_free_p) cJSON *sandbox = pool_world_read(reg(), &kind_sandbox, name);
+    SCOPED(buf_fini) struct buf names = {0};
+    const cJSON *v;
+    cJSON_ArrayForEach(v, json_at(sandbox, "spec.volumeClaimTemplates"))
+    {
+        buf_printf(&names, "%s/%s ", meta_name(v), json_str_or(v, "spec.storageClassName", "-"));
+    }
+    ck_assert_msg(str_equal(buf_cstr(&names), volumes[_i].names), "%s: %s", volumes[_i].id,
+                  buf_cstr(&names));
+}
+END_TEST
+
+/* ---- the end, in other ways ---- */
+
+/* C-t066, C-t069: the Sandbox has expired before its claim. */
+START_TEST(test_delete_with_expired_sandbox)
+{
+    SCOPED_FREE char *lifecycle = xasprintf("{" PAST ",\"shutdownPolicy\":\"%s\"}", policies[_i]);
+    pool_world_member(reg(), "p-1", "n", MEMBER_READY);
+    post("c", "", "");
+    pool_world_edit(reg(), &kind_sandbox, "p-1", "status",
+                    "{\"conditions\":[{\"type\":\"Ready\",\"status\":\"False\",\"reason\":"
+                    "\"SandboxExpired\",\"message\":\"Sandbox has expired\",\"lastTransitionTime\":"
+                    "\"2026-01-02T03:04:06Z\"}]}");
+    pass("c");
+    expect("c", "False", "SandboxExpired", "p-1");
+    pool_world_edit(reg(), &kind_sandbox_claim, "c", "spec|lifecycle", lifecycle);
+    ck_assert_int_eq(pass("c"), 1);
+    ck_assert_int_eq(pass("c"), 0);
+    SCOPED(json_free_p) cJSON *claim = read_claim("c");
+    ck_assert(_i == 0 ? !claim : meta_is_terminating(claim));
+}
+END_TEST
+
+START_TEST(test_earlier_of_two) /* C-t082 */
+{
+    post("c", "",
+         ",\"lifecycle\":{\"ttlSecondsAfterFinished\":60,\"shutdownTime\":"
+         "\"2026-01-02T03:04:25Z\"}"); /* 20 s from now */
+    pass("c");
+    make_finished("c", "2026-01-02T03:04:00Z");
+    ck_assert_int_eq(pass("c"), 20000);
+    pool_world_edit(reg(), &kind_sandbox_claim, "c", "spec|lifecycle|ttlSecondsAfterFinished",
+                    "15");
+    ck_assert_int_eq(pass("c"), 10000);
+    clock_fake_advance(&pw.w.clock, 10000);
+    ck_assert_int_eq(pass("c"), 1);
+    expect("c", "False", "ClaimExpired", "c");
+}
+END_TEST
+
+START_TEST(test_finished_stays) /* C-t083 */
+{
+    post("c", "", ",\"lifecycle\":{\"shutdownPolicy\":\"Delete\"}");
+    pass("c");
+    make_finished("c", "2026-01-02T03:04:00Z");
+    clock_fake_advance(&pw.w.clock, 24 * 3600000);
+    ck_assert_int_eq(pass("c"), 0);
+    expect("c", "False", "PodSucceeded", "c");
+    ck_assert(exists(&kind_sandbox, "c"));
+}
+END_TEST
+
+START_TEST(test_held_while_retained) /* C-t084 */
+{
+    post("c", "", ",\"lifecycle\":{\"ttlSecondsAfterFinished\":0}");
+    pass("c");
+    pool_world_edit(reg(), &kind_sandbox, "c", "metadata|finalizers", "[\"a/b\"]");
+    make_finished("c", "2026-01-02T03:04:05Z");
+    ck_assert_int_eq(pass("c"), 1);
+    pass("c");
+    expect("c", "False", "ClaimExpired", "c");
+    SCOPED(json_free_p) cJSON *held = read_claim("c");
+    ck_assert_ptr_nonnull(condition_find(json_at(held, "status.conditions"), "Finished"));
+    pool_world_edit(reg(), &kind_sandbox, "c", "metadata|finalizers", "null");
+    pass("c");
+    expect("c", "False", "ClaimExpired", "-");
+    SCOPED(json_free_p) cJSON *after = read_claim("c");
+    ck_assert_ptr_nonnull(condition_find(json_at(after, "status.conditions"), "Finished"));
+}
+END_TEST
+
 /* ---- old policies: C-t011 to C-t013 ---- */
 
 static void put_policy(const char *name, const char *uid)
@@ -605,6 +892,29 @@ START_TEST(test_follower_writes_nothing)
     leads = true;
     pass("c");
     expect("c", "True", "DependenciesReady", "p-1");
+}
+END_TEST
+
+static enum memstore_fault fail_all(void *ctx, const char *call, uint64_t n)
+{
+    (void)ctx;
+    (void)call;
+    (void)n;
+    return MEMSTORE_UNAVAILABLE;
+}
+
+START_TEST(test_store_down_keeps_the_binding) /* C-t147 */
+{
+    pool_world_member(reg(), "p-1", "n", MEMBER_READY);
+    post("c", "", "");
+    pass("c");
+    make_finished("p-1", "2026-01-02T03:04:05Z");
+    memstore_set_fault(pw.w.store, fail_all, NULL);
+    ck_assert_int_lt(pass("c"), 0);
+    memstore_set_fault(pw.w.store, NULL, NULL);
+    expect("c", "True", "DependenciesReady", "p-1");
+    pass("c");
+    expect("c", "False", "PodSucceeded", "p-1");
 }
 END_TEST
 
@@ -692,10 +1002,25 @@ SUITE(claim_pass)
                                   test_retain_foreign,
                                   test_ttl,
                                   test_legacy_policy,
-                                  test_follower_writes_nothing};
+                                  test_follower_writes_nothing,
+                                  test_order_of_members,
+                                  test_only_unfit_members,
+                                  test_pool_gone,
+                                  test_launch_type_is_filled_in,
+                                  test_what_comes_with_the_binding,
+                                  test_pod_of_a_bound_claim,
+                                  test_assigned_to_an_old_claim,
+                                  test_own_sandbox_found,
+                                  test_dns,
+                                  test_earlier_of_two,
+                                  test_finished_stays,
+                                  test_held_while_retained,
+                                  test_store_down_keeps_the_binding};
     for (size_t i = 0; i < ARRAY_LEN(tests); i++)
         tcase_add_test(tc, tests[i]);
     int n = (int)(FAULT_CALLS * ARRAY_LEN(faults));
+    tcase_add_loop_test(tc, test_volumes, 0, (int)ARRAY_LEN(volumes));
+    tcase_add_loop_test(tc, test_delete_with_expired_sandbox, 0, (int)ARRAY_LEN(policies));
     tcase_add_loop_test(tc, test_delete, 0, (int)ARRAY_LEN(policies));
     tcase_add_loop_test(tc, test_fault_cold, 0, n);
     tcase_add_loop_test(tc, test_fault_adoption, 0, n);
