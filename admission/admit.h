@@ -1,7 +1,6 @@
 /* May this object become that one? The ordered steps between decoding and storing: system fields,
  * prune, default, mutate, validate metadata and table, rules, transitions, warnings. Knows kinds
- * only by their tables and by per-kind strategies for what a table cannot say. Pure but for the
- * look-ups given in admit_env; any thread. */
+ * only by their tables. Pure but for the look-ups given in admit_env; any thread. */
 #pragma once
 
 #include <cjson/cJSON.h>

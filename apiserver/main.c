@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "admission/admit.h"
+#include "admission/rules.h"
 #include "apiserver/auth/auth.h"
 #include "apiserver/base/duration.h"
 #include "apiserver/base/fetch.h"
@@ -658,7 +659,7 @@ int main(int argc, char **argv)
         log_set_level(level);
         app.identity = make_identity(&app.flags);
         log_info("starting version=%s identity=%s", VERSION, app.identity);
-        if (kinds_check(report_table, NULL) == 0)
+        if (kinds_check(report_table, NULL) + rules_check(report_table, NULL) == 0)
             status = run(&app);
         else
             status = EXIT_FAILURE;
