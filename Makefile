@@ -60,7 +60,7 @@ OTHER_SRC := apiserver/main.c $(UNIT_SRC) $(FUZZ_SRC) tests/fuzz/driver.c $(wild
 DEPS := $(patsubst %.c,$(OUT)/%.d,$(foreach l,$(LAYERS),$(call src_of,$(l))) $(OTHER_SRC))
 
 .DEFAULT_GOAL := all
-.PHONY: all check check-san test demo controllers fuzz-check tidy format layers install clean help units fuzz-targets func-targets deps
+.PHONY: all check check-san test demo contract controllers fuzz-check tidy format layers install clean help units fuzz-targets func-targets deps
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -98,7 +98,7 @@ $(OUT)/hack/print-crd: $(OUT)/hack/print-crd.o $(call lib,openapi) $(call lib,ap
 
 units: $(UNIT_BIN)
 fuzz-targets: $(FUZZ_BIN)
-func-targets: $(FUNC_BIN)
+func-targets: $(FUNC_BIN) $(OUT)/hack/print-crd
 
 check: deps layers ## layers, calls, unit and HTTP tests, functional tests, corpus replay (minutes; for every change)
 	$(Q)$(MAKE) --no-print-directory WERROR=1 all units fuzz-targets func-targets
@@ -108,6 +108,9 @@ check-san: deps ## unit and HTTP tests under address+undefined, then thread sani
 	$(Q)$(MAKE) --no-print-directory SAN=thread WERROR=1 units && tests/run units build/$(notdir $(CC))-thread
 test: deps ## everything automated, on a real cluster too; ends in `N passed, N failed, N skipped`
 	$(Q)tests/run all
+contract: deps ## each numbered check of the Kubernetes API contract on a real cluster, as a table
+	$(Q)$(MAKE) --no-print-directory WERROR=1 all func-targets
+	$(Q)tests/contract/run
 demo: deps ## cluster up, install, one Sandbox, one command in it
 	$(Q)hack/demo
 controllers: deps ## what the tests say of each item of the controllers' contract (tests/controllers.list)

@@ -176,7 +176,7 @@ check_157() { # a thousand watches, each event once and in order
     prepare_load || return
     load watch -n 1000 -r "$(version)" -u end-157 -d 60 >"$WORK/thousand" 2>&1 &
     local watcher=$!
-    PIDS+=($watcher)
+    PIDS+=("$watcher")
     sleep 2
     load create -n 200 -t 2 -p many -l "$WORK/ledger" >"$WORK/writers" 2>&1 || fail "writers: $(<"$WORK/writers")"
     own POST "$A/namespaces/default/sandboxes" "$(sandbox end-157)"
@@ -188,7 +188,7 @@ check_158() { # watches that are cut off resume without a gap
     prepare_load || return
     load watch -n 20 -r "$(version)" -u end-158 -d 60 >"$WORK/resuming" 2>&1 &
     local watcher=$!
-    PIDS+=($watcher)
+    PIDS+=("$watcher")
     load create -n 1000 -t 4 -p cut -l "$WORK/ledger-cut" -d 60 >"$WORK/writers" 2>&1 &
     local writer=$!
     sleep 0.3

@@ -3,19 +3,26 @@
 ROADS=direct
 LIST=$A/namespaces/default/sandboxes # of a server of our own
 
-check_207() { # controllers' informers on all four kinds: client-go of several versions
-    skip "tests/compat has the clients of other languages and versions"
-    local have
-    have=$(ls "$ROOT"/tests/compat 2>/dev/null)
-    [ -n "$have" ] || skip "no controller-runtime on this machine; the controller manager's informers (159) and kubectl 1.28 (56) stand for client-go"
+check_207() { # a controller's informers on all four kinds, with client-go; CONTRACT_CLIENT_GO="0.28.0 0.31.0" adds versions
+    local bin n=0
+    for bin in $("$HERE/clients" informers); do
+        n=$((n + 1))
+        namespace "$NS-$n"
+        is "ok" "$("$bin" "$KUBECONFIG" "$NS-$n" 2>&1 | tail -n 3)"
+    done
+    [ $n -gt 0 ] || skip "$("$HERE/clients" why informers)"
 }
 
-check_208() { # the official Python client
-    if ! python3 -c 'import kubernetes' 2>/dev/null; then
-        skip "no Python package kubernetes on this machine"
-        return
-    fi
-    python3 - "$KUBECONFIG" "$NS" >"$WORK/python" 2>&1 <<'E' || fail "$(tail -n 5 "$WORK/python")"
+check_208() { # the official Python client: objects, watch, and what it makes of 410
+    local folder n
+    folder=$("$HERE/clients" python)
+    [ -n "$folder" ] || { skip "$("$HERE/clients" why python)" && return; }
+    own_up || return
+    for n in 1 2 3; do own POST "$LIST" "$(sandbox "p$n")"; done
+    etcd_compact
+    own_down
+    own_up || return
+    PYTHONPATH=$folder python3 - "$KUBECONFIG" "$NS" "${URL[own]}" "${CA[own]}" >"$WORK/python" 2>&1 <<'E' || fail "$(tail -n 5 "$WORK/python")"
 import sys
 from kubernetes import client, config, watch
 
@@ -35,7 +42,21 @@ for event in watch.Watch().stream(api.list_namespaced_custom_object, *where, res
     if event["type"] == "DELETED":
         break
 assert seen == ["MODIFIED", "DELETED"], seen
+
+# From a version that is gone it starts once more and then tells the caller, who lists anew.
+gone = client.Configuration.get_default_copy()
+gone.host, gone.ssl_ca_cert = sys.argv[3:5]
+api, where = client.CustomObjectsApi(client.ApiClient(gone)), ("agents.x-k8s.io", "v1beta1", "default", "sandboxes")
+try:
+    for event in watch.Watch().stream(api.list_namespaced_custom_object, *where, resource_version="1", timeout_seconds=5):
+        raise AssertionError(event)
+    raise AssertionError("the watch ended")
+except client.ApiException as e:
+    assert e.status == 410 and "Expired" in e.reason, e
+version = api.list_namespaced_custom_object(*where)["metadata"]["resourceVersion"]
+assert [e for e in watch.Watch().stream(api.list_namespaced_custom_object, *where, resource_version=version, timeout_seconds=1)] == []
 E
+    own_down
 }
 
 check_211() { # what a GitOps tool does again and again changes nothing
@@ -126,7 +147,7 @@ check_216() { # clients without manners hurt nobody
     local pid=$OWN_PID abuser slowest=0
     python3 "$HERE/helper.py" abuse --to "127.0.0.1:$OWN_PORT" --seconds 6 >"$WORK/abuse" 2>&1 &
     abuser=$!
-    PIDS+=($abuser)
+    PIDS+=("$abuser")
     sleep 1
     while kill -0 $abuser 2>/dev/null; do
         own GET "$LIST"

@@ -165,7 +165,8 @@ check_213() { # of two replicas one ends under load: no write fails, watches res
             echo $i >"$WORK/wrote-$n"
         ) &
     done
-    : >"$WORK/lost" >"$WORK/seen"
+    : >"$WORK/lost"
+    : >"$WORK/seen"
     (
         rv=$first
         while [ ! -e "$WORK/stop" ]; do

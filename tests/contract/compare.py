@@ -47,6 +47,7 @@ ALLOWED = [
     ("scale: parent", "$.body.metadata.managedFields", "an owner of replicas comes twice there; here it is who scaled"),
     ("watch: a list of metadata", "$.*", "the stream begins there and is dropped; here it is refused"),
 ]
+WATCH_SECONDS = 1.5  # for events that are all there already
 TIME = re.compile(r"\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 
 
@@ -172,8 +173,8 @@ class Side:
 
     def lines(self, reply, count):
         """As many events, ordinary bookmarks left out: when they come is chance."""
-        got, end = [], time.monotonic() + 4
-        self.connection.sock and self.connection.sock.settimeout(4)
+        got, end = [], time.monotonic() + WATCH_SECONDS
+        self.connection.sock and self.connection.sock.settimeout(WATCH_SECONDS)
         while len(got) < count and time.monotonic() < end:
             try:
                 line = reply.readline()

@@ -75,7 +75,8 @@ api() {
         case $body in @*) ;; *) printf '%s' "$body" >"$WORK/request" && body=@$WORK/request ;; esac
         request+=(-H Expect: --data-binary "$body")
     fi
-    : >"$WORK/body" >"$WORK/headers"
+    : >"$WORK/body"
+    : >"$WORK/headers"
     read -r CODE SECONDS_TAKEN SECONDS_TO_CONNECT REDIRECT < <(curl -sS --globoff --path-as-is --max-time "${MAX_TIME:-65}" -A contract/1 --cacert "${CA[$via]}" \
         "${request[@]}" -D "$WORK/headers" -o "$WORK/body" -w '%{http_code} %{time_total} %{time_pretransfer} %{redirect_url}' "$@" "${URL[$via]}$path" 2>"$WORK/curl")
     if [ "$CODE" = 000 ]; then BODY=$(<"$WORK/curl"); else BODY=$(head -c 4000000 "$WORK/body" | tr -d '\000'); fi
@@ -195,7 +196,8 @@ watch_open() {
     local name=$1 path=$2 via=${VIA:-$ROAD} accept=()
     shift 2
     [ -z "${ACCEPT:-}" ] || accept=(-H "Accept: $ACCEPT")
-    : >"$WORK/$name.watch" >"$WORK/$name.headers"
+    : >"$WORK/$name.watch"
+    : >"$WORK/$name.headers"
     curl -sSN --globoff --max-time 300 -A contract/1 --cacert "${CA[$via]}" --cert "$WORK/admin.crt" --key "$WORK/admin.key" "${accept[@]}" \
         -D "$WORK/$name.headers" "$@" "${URL[$via]}$path" >"$WORK/$name.watch" 2>"$WORK/$name.error" &
     WATCH_PID=$!
