@@ -29,6 +29,19 @@ static struct metric pool_metric = {
     .labels = {"namespace", "warmpool_name", "sandbox_template", "sandbox_status"},
 };
 
+/* The labels are those that dashboards of the original know. */
+static struct metric build_metric = {
+    .name = "agent_sandbox_build_info",
+    .help = "What this server was built from; always 1.",
+    .type = METRIC_GAUGE,
+    .labels = {"git_version", "git_commit", "build_date", "go_version", "compiler", "platform"},
+};
+#ifdef __aarch64__
+#define PLATFORM "linux/arm64"
+#else
+#define PLATFORM "linux/amd64"
+#endif
+
 struct gauges {
     struct registry *registry;
 };
@@ -116,6 +129,9 @@ struct gauges *gauges_start(struct registry *registry)
 {
     struct gauges *g = xcalloc(1, sizeof *g);
     g->registry = registry;
+    metric_set(
+        &build_metric, 1,
+        (const char *const[]){VERSION, "unknown", "unknown", "none", "cc " __VERSION__, PLATFORM});
     metric_collect_on(collect, g);
     return g;
 }

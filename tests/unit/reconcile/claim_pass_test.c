@@ -694,6 +694,93 @@ START_TEST(test_assigned_to_an_old_claim) /* C-t134 */
 }
 END_TEST
 
+/* The number of creation latencies of warm claims. */
+static double measured(void)
+{
+    SCOPED(buf_fini) struct buf text = {0};
+    metric_print_all(&text);
+    static const char line[] = "agent_sandbox_creation_latency_ms_count{namespace=\"ns\","
+                               "launch_type=\"warm\",sandbox_template=\"t\"} ";
+    const char *at = strstr(buf_cstr(&text), line);
+    return at ? strtod(at + sizeof line - 1, NULL) : 0;
+}
+
+/* O-t012, O-t015: who was ready once is not measured again. */
+START_TEST(test_measured_once)
+{
+    pool_world_member(reg(), "p-1", "n", MEMBER_ADDRESS);
+    post("c", "", "");
+    pass("c");
+    ck_assert_double_eq(measured(), 0);
+    make_ready("p-1");
+    pass("c");
+    ck_assert_double_eq(measured(), 1);
+    make_finished("p-1", "2026-01-02T03:04:05Z");
+    pass("c");
+    expect("c", "False", "PodSucceeded", "p-1");
+    make_ready("p-1");
+    pass("c");
+    expect("c", "True", "DependenciesReady", "p-1");
+    ck_assert_double_eq(measured(), 1);
+}
+END_TEST
+
+/* O-t023, O-t024, O-t026: the first sight is kept until the first write; a namesake has its own. */
+START_TEST(test_first_sight)
+{
+    pool_world_member(reg(), "p-1", "", MEMBER_PENDING);
+    post("c", "", "");
+    pass("c");
+    expect("c", "-", "-", "-");
+    clock_fake_advance(&pw.w.clock, 2500);
+    pass("c"); /* cold: nobody got an address in time */
+    SCOPED(json_free_p) cJSON *claim = read_claim("c");
+    ck_assert_str_eq(meta_annotation(claim, ANNOTATION_FIRST_OBSERVED_AT),
+                     "2026-01-02T03:04:05.000000Z");
+    SCOPED(object_unref_p) struct object *o = NULL;
+    bool gone;
+    struct delete_options opts = {.orphan_dependents = -1, .deadline_ms = world_deadline()};
+    ck_assert_int_eq(registry_delete(reg(), &kind_sandbox_claim, "ns", "c", &opts, &o, &gone, NULL),
+                     0);
+    world_delete(&pw.w, "ns", "p-1");
+    world_delete(&pw.w, "ns", "c");
+    post("c", "", "");
+    pass("c");
+    SCOPED(json_free_p) cJSON *again = read_claim("c");
+    ck_assert_str_eq(meta_annotation(again, ANNOTATION_FIRST_OBSERVED_AT),
+                     "2026-01-02T03:04:07.500000Z");
+}
+END_TEST
+
+/* C-t148, C-t149: a status made from an old claim is not written, and that is no error. */
+START_TEST(test_old_claim_is_not_written)
+{
+    struct registry *other = registry_new(&pw.w.config);
+    registry_start(other);
+    pool_world_member(reg(), "p-1", "n", MEMBER_ADDRESS);
+    post("c", "", "");
+    make_ready("p-1");
+    for (int i = 0; i < 5000 && !(registry_is_synced(other) &&
+                                  registry_revision(other) >= registry_revision(reg()));
+         i++)
+        sleep_ms(1);
+    memstore_set_watch_down(pw.w.store, true);
+    pool_world_edit(other, &kind_sandbox_claim, "c", "metadata|labels|x", "\"y\"");
+    ck_assert_int_ge(pass("c"), 0);
+    memstore_set_watch_down(pw.w.store, false);
+    world_wait_rev(&pw.w, registry_revision(other));
+    expect("c", "False", "DependenciesNotReady", "p-1");
+    ck_assert_double_eq(measured(), 0);
+    pass("c");
+    expect("c", "True", "DependenciesReady", "p-1");
+    ck_assert_double_eq(measured(), 1);
+    SCOPED(json_free_p) cJSON *claim = read_claim("c");
+    ck_assert_str_eq(meta_label(claim, "x"), "y");
+    registry_stop(other);
+    registry_free(other);
+}
+END_TEST
+
 /* ---- cold, made again ---- */
 
 START_TEST(test_own_sandbox_found) /* C-t006 */
@@ -749,6 +836,7 @@ static const struct {
     {"C-t059 replaced", "\"Overrides\"", VOLUMES("d", CLASS("new")), "SandboxNotReady", "c",
      "d/new "},
     {"C-t060 no policy", NULL, VOLUMES("e", ""), "VolumeClaimTemplatesError", "-", ""},
+    {"C-t061 no name", "\"Overrides\"", VOLUMES("", ""), "VolumeClaimTemplatesError", "-", ""},
     {"C-t062 one name twice", "\"Overrides\"", VOLUMES("e", "") "," VOLUMES("e", ""),
      "VolumeClaimTemplatesError", "-", ""},
 };
@@ -1004,6 +1092,9 @@ SUITE(claim_pass)
                                   test_legacy_policy,
                                   test_follower_writes_nothing,
                                   test_order_of_members,
+                                  test_measured_once,
+                                  test_first_sight,
+                                  test_old_claim_is_not_written,
                                   test_only_unfit_members,
                                   test_pool_gone,
                                   test_launch_type_is_filled_in,

@@ -766,11 +766,10 @@ START_TEST(test_finished)
         xasprintf(",'status':{'conditions':[%s]}",
                   finished_rows[_i].sandbox ? finished_rows[_i].sandbox : "");
     SCOPED(json_free_p)
-    cJSON *claim =
-        claim_with("", "",
-                   finished_rows[_i].had
-                       ? ",'status':{'conditions':[{'type':'Ready','status':'x'}," DONE "]}"
-                       : "");
+    cJSON *claim = claim_with(
+        "", "",
+        finished_rows[_i].had ? ",'status':{'conditions':[{'type':'Ready','status':'x'}," DONE "]}"
+                              : "");
     SCOPED(json_free_p)
     cJSON *sandbox = finished_rows[_i].sandbox ? sandbox_with("", of_sandbox) : NULL;
     struct claim_error e = {finished_rows[_i].failure, (char[]){"text"}};
@@ -827,11 +826,25 @@ START_TEST(test_stamps)
 }
 END_TEST
 
+/* C-t175: one annotation comes, others stay; one that is there stays as it is. */
+START_TEST(test_first_observed)
+{
+    SCOPED(json_free_p) cJSON *claim = claim_with(",'annotations':{'x':'y'}", "", "");
+    claim_set_status(claim, tree("{}"), &settings, NOW_MS - 1, NOW_MS);
+    SCOPED_FREE char *is = json_to_str(json_at(claim, "metadata.annotations"));
+    ck_assert_str_eq(is, "{\"x\":\"y\",\"agents.x-k8s.io/controller-first-observed-at\":"
+                         "\"2025-12-31T23:59:59.999000Z\"}");
+    claim_set_status(claim, tree("{}"), &settings, NOW_MS, NOW_MS);
+    SCOPED_FREE char *after = json_to_str(json_at(claim, "metadata.annotations"));
+    ck_assert_str_eq(is, after);
+}
+END_TEST
+
 SUITE(claim)
 {
     TESTS("claim", test_custom_domain, test_other_namespace, test_assignment, test_adopt,
           test_adopt_without_template, test_maintain, test_metadata_conflict, test_cold,
-          test_env_from_init);
+          test_env_from_init, test_first_observed);
     LOOP("metadata", test_metadata, 0, ARRAY_LEN(metadata_rows));
     LOOP("domains", test_domains, 0, ARRAY_LEN(domain_rows));
     LOOP("time left", test_time_left, 0, ARRAY_LEN(time_rows));

@@ -105,11 +105,21 @@ START_TEST(test_pool)
 }
 END_TEST
 
+START_TEST(test_build_info) /* O-t003 */
+{
+    expect("agent_sandbox_build_info{git_version=\"", true);
+    expect("\",git_commit=\"unknown\",build_date=\"unknown\",go_version=\"none\",compiler=\"cc ",
+           true);
+    expect("\",platform=\"linux/", true);
+}
+END_TEST
+
 SUITE(gauges)
 {
     TCase *tc = tcase_create("gauges");
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, test_sandbox, 0, ARRAY_LEN(rows));
     tcase_add_test(tc, test_pool);
+    tcase_add_test(tc, test_build_info);
     suite_add_tcase(s, tc);
 }

@@ -633,6 +633,38 @@ START_TEST(test_stuck) /* W-t068, W-t072, W-t073, W-t127 */
 }
 END_TEST
 
+/* W-t126; ours: a member that changed since it was judged stays, and the pool looks again. */
+START_TEST(test_changed_since_judged)
+{
+    create_template("t", "");
+    create_pool(",\"replicas\":1");
+    settle();
+    SCOPED_FREE char *name = name_of(0);
+    clock_fake_advance(&fx.world.clock, GRACE_MS + 1000);
+    struct registry *mine = fx.world.registry, *other = registry_new(&fx.world.config);
+    registry_start(other);
+    for (int i = 0; i < 5000 && !(registry_is_synced(other) &&
+                                  registry_revision(other) >= registry_revision(mine));
+         i++)
+        sleep_ms(1);
+    memstore_set_watch_down(fx.world.store, true);
+    fx.world.registry = other;
+    set_ready(name, true);
+    fx.world.registry = mine;
+    struct loop_result r = {0};
+    int rc = warmpool_pass(fx.reconciler, "ns/p", &r);
+    memstore_set_watch_down(fx.world.store, false);
+    ck_assert(rc < 0 || r.again_after_ms > 0);
+    world_wait_rev(&fx.world, registry_revision(other));
+    settle();
+    SCOPED(json_free_p) cJSON *member = get(&kind_sandbox, name);
+    ck_assert_ptr_nonnull(member);
+    expect_status(1, 1);
+    registry_stop(other);
+    registry_free(other);
+}
+END_TEST
+
 START_TEST(test_readiness_flap) /* R3: not by age alone */
 {
     create_template("t", "");
@@ -879,6 +911,7 @@ SUITE(warmpool_pass)
         test_missing_template,
         test_stuck,
         test_readiness_flap,
+        test_changed_since_judged,
         test_settings,
         test_replenish_delay,
         test_refill_rate,

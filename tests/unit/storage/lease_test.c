@@ -150,6 +150,7 @@ static void wait_holder(struct replica *r, const char *holder)
     }
 }
 
+/* M-t003 */
 START_TEST(test_stop_hands_over)
 {
     struct replica a = {0}, b = {0};
