@@ -20,6 +20,9 @@
 #define CEL_DEPTH_MAX 200     /* of its tree */
 #define CEL_STEPS_MAX 1000000 /* of one evaluation. Source: Kubernetes's per-call cost limit */
 
+/* The error of an expression that needs more steps than it may. */
+#define CEL_TOO_COSTLY "operation cancelled: actual cost limit exceeded"
+
 enum cel_type {
     CEL_ERROR,
     CEL_NULL,

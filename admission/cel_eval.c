@@ -565,5 +565,5 @@ struct cel_value cel_eval(struct arena *arena, const struct cel_node *expr,
 {
     struct cel_ctx c = {.arena = arena, .steps = steps_max};
     struct cel_value v = eval(&(struct eval){&c, vars}, expr, NULL);
-    return c.is_exhausted ? cel_error("the expression costs too much") : v;
+    return c.is_exhausted ? cel_error(CEL_TOO_COSTLY) : v;
 }

@@ -6,6 +6,7 @@
 #include "admission/steps.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
+#include "apiserver/base/str.h"
 #include "openapi/kinds.h"
 
 #define DEPTH_MAX 8 /* of objects in objects that are searched for rules */
@@ -41,14 +42,35 @@ static void each_rule(const struct place *p, bool all, place_fn fn, void *ctx)
     }
 }
 
-static void report(const struct place *p, const struct rule *rule, const char *trouble,
-                   struct err *causes)
+/* Texts that begin an error of evaluation, and how kube-apiserver goes on then; the last is for all
+ * others. Source: apiextensions-apiserver, schema/cel/validation.go. */
+static const struct {
+    const char *error, *quote, *text;
+} troubles[] = {
+    {"no such overload", "'",
+     ": call arguments did not match a supported operator, function or macro signature for rule: "},
+    {CEL_TOO_COSTLY, "'",
+     ": no further validation rules will be run due to call cost exceeds limit for rule: "},
+    {"", "", " evaluating rule: "},
+};
+
+static void report_trouble(const struct place *p, const struct rule *rule, const char *error,
+                           struct err *causes)
+{
+    size_t i = 0;
+    while (!str_has_prefix(error, troubles[i].error))
+        i++;
+    err_cause(causes, "FieldValueInvalid", p->path[0] ? p->path : "<nil>",
+              "Invalid value: %s%s%s%s%s", troubles[i].quote, error, troubles[i].quote,
+              troubles[i].text, rule->message);
+}
+
+static void report_broken(const struct place *p, const struct rule *rule, struct err *causes)
 {
     SCOPED_FREE char *path = xasprintf("%s%s%s", p->path, p->path[0] && rule->field ? "." : "",
                                        rule->field ? rule->field : "");
     err_cause(causes, rule->reason ? rule->reason : "FieldValueInvalid", path[0] ? path : "<nil>",
-              "Invalid value: %s%s%s", trouble ? trouble : "", trouble ? " evaluating rule: " : "",
-              rule->message);
+              "Invalid value: %s", rule->message);
 }
 
 /* A rule that looks at what was there runs only when something was. */
@@ -60,7 +82,8 @@ static void evaluate(const struct place *p, const struct rule *rule, void *ctx)
     if (!cJSON_IsObject(p->self))
         return;
     if (cel_parse(&arena, rule->rule, rule_vars, &expr, NULL) < 0) {
-        report(p, rule, "the rule does not parse", ctx); /* a server with it does not start */
+        report_trouble(p, rule, "the rule does not parse",
+                       ctx); /* a server with it does not start */
         return;
     }
     if (!has_old && cel_uses(expr, "oldSelf"))
@@ -72,9 +95,9 @@ static void evaluate(const struct place *p, const struct rule *rule, void *ctx)
     };
     struct cel_value v = cel_eval(&arena, expr, vars, CEL_STEPS_MAX);
     if (v.type != CEL_BOOL)
-        report(p, rule, v.type == CEL_ERROR ? v.error : "no truth value", ctx);
+        report_trouble(p, rule, v.type == CEL_ERROR ? v.error : "no truth value", ctx);
     else if (!v.b)
-        report(p, rule, NULL, ctx);
+        report_broken(p, rule, ctx);
 }
 
 static void count(const struct place *p, const struct rule *rule, void *ctx)

@@ -458,8 +458,8 @@ static const struct {
     {"{", "1:1,", 1000, "}", "too many members"},
     {"'", "a", 20000, "'", "too large"},
     {"[[0,1,2,3,4,5,6,7,8,9].map(a,0)", "+[0,1,2,3,4,5,6,7,8,9]", 20,
-     "].all(l,l.all(a,l.all(b,l.all(c,l.all(d,true)))))", "costs too much"},
-    {"['aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa']", ".map(s,s+s+s+s+s+s+s+s)", 12, "", "costs too much"},
+     "].all(l,l.all(a,l.all(b,l.all(c,l.all(d,true)))))", CEL_TOO_COSTLY},
+    {"['aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa']", ".map(s,s+s+s+s+s+s+s+s)", 12, "", CEL_TOO_COSTLY},
     {"[0]", ".map(s,[s,s,s,s,s,s,s,s])", 100, "", ""},
     {"[0,0]", ".map(s,s).filter(s,true)", 40, "==[0,0]", ""},
 };

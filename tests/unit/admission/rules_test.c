@@ -8,7 +8,10 @@
 static const struct rule inner_rules[] = {
     {.rule = "self.n > 0", .message = "n must be positive", .field = "n"},
     {.rule = "self.n >= oldSelf.n", .message = "n must not fall", .reason = "FieldValueForbidden"},
-    {.rule = "10 / self.n > 0", .message = "n must be small"},
+    {.rule = "10 / self.n > 0", .message = "n must be small", .field = "n"},
+    {.rule = "!has(self.s) || self.s > 1", .message = "s is a number"},
+    {.rule = "!has(self.l) || self.l.all(a, self.l.all(b, self.l.all(c, self.l.all(d, true))))",
+     .message = "l is short"},
     {0},
 };
 static const struct field inner_fields[] = {{.name = "n", .type = F_INT64}, {0}};
@@ -45,6 +48,16 @@ static const struct {
      NO_RULE "spec: FieldValueForbidden: Invalid value: n must not fall\n"},
     {"{'name':'a','spec':{'n':2}}", "{'name':'a','spec':{'n':2}}", NO_RULE},
     {"{'name':'a','spec':{'n':2}}", "{'name':'a'}", NO_RULE},
+    {"{'name':'a','spec':{'n':2,'s':'x'}}", NULL,
+     NO_RULE "spec: FieldValueInvalid: Invalid value: 'no such overload': call arguments did not "
+             "match a supported operator, function or macro signature for rule: s is a number\n"},
+    {"{'name':'a','spec':{'n':2,'l':[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,"
+     "0,"
+     "0,0,0,0,0,0,0,0]}}",
+     NULL,
+     NO_RULE "spec: FieldValueInvalid: Invalid value: 'operation cancelled: actual cost limit "
+             "exceeded': no further validation rules will be run due to call cost exceeds limit "
+             "for rule: l is short\n"},
     {"{'name':'a'}", "{'name':'a','spec':{'n':2}}", NO_RULE},
 };
 
@@ -62,8 +75,7 @@ static cJSON *tree_of(const char *quoted)
 START_TEST(test_row)
 {
     SCOPED(json_free_p)
-    cJSON *object = tree_of(rows[_i].object),
-          *old = rows[_i].old ? tree_of(rows[_i].old) : NULL;
+    cJSON *object = tree_of(rows[_i].object), *old = rows[_i].old ? tree_of(rows[_i].old) : NULL;
     SCOPED(err_fini) struct err causes = {0};
     SCOPED(buf_fini) struct buf got = {0};
     const struct admit_request req = {.kind = &kind, .old = old};
@@ -105,13 +117,15 @@ START_TEST(test_refused)
     static const struct shape whole = {.name = "Whole", .fields = holders};
     static const struct kind bad = {.kind = "Bad", .shape = &whole};
     SCOPED(buf_fini) struct buf got = {0};
-    ck_assert_uint_eq(rules_check_kind(&bad, keep, &got), 5);
+    ck_assert_uint_eq(rules_check_kind(&bad, keep, &got), 7);
     ck_assert_str_eq(buf_cstr(&got),
                      "Broken: rule \"m1\": character 10: an expression is missing\n"
                      "Broken: rule \"m2\": character 5: a name that is not declared\n"
                      "Inner: rule \"n must be positive\": stands below a list or map, or too deep\n"
                      "Inner: rule \"n must not fall\": stands below a list or map, or too deep\n"
-                     "Inner: rule \"n must be small\": stands below a list or map, or too deep\n");
+                     "Inner: rule \"n must be small\": stands below a list or map, or too deep\n"
+                     "Inner: rule \"s is a number\": stands below a list or map, or too deep\n"
+                     "Inner: rule \"l is short\": stands below a list or map, or too deep\n");
     ck_assert_uint_eq(rules_check_kind(&kind, NULL, NULL), 0);
 }
 END_TEST
