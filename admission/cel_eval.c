@@ -2,9 +2,9 @@
  * macros over lists absorb it when the other side decides. Source: the language definition of
  * cel-spec, sections "Logical Operators" and "Macros". */
 #include <inttypes.h>
-#include <math.h>
 
 #include "admission/cel_tree.h"
+#include "apiserver/base/buf.h"
 #include "apiserver/base/mem.h"
 
 /* Variables of the macros around, the innermost first. */
@@ -52,6 +52,34 @@ static struct cel_value no_such_key(struct cel_ctx *c, const struct cel_value *k
                                   key->s.n < 100 ? (int)key->s.n : 100, key->s.p));
 }
 
+/* Members that a table names are written so that they are names in CEL. Source: Kubernetes,
+ * "Validation rules", on escaping. */
+static const char *property_name(struct arena *arena, const char *name)
+{
+    static const struct {
+        const char *escape, *meant;
+    } escapes[] = {
+        {"__underscores__", "__"}, {"__dot__", "."}, {"__dash__", "-"}, {"__slash__", "/"}};
+    if (!strstr(name, "__"))
+        return name;
+    size_t n = strlen(name);
+    SCOPED(buf_fini) struct buf out = {0};
+    for (const char *p = name; *p;) {
+        size_t i = 0;
+        while (i < ARRAY_LEN(escapes) && !str_has_prefix(p, escapes[i].escape))
+            i++;
+        if (i < ARRAY_LEN(escapes)) {
+            buf_puts(&out, escapes[i].meant);
+            p += strlen(escapes[i].escape);
+        } else {
+            buf_putc(&out, *p++);
+        }
+    }
+    bool is_keyword = out.len == n && n > 4 && str_has_prefix(name, "__") &&
+                      str_has_suffix(name, "__"); /* __namespace__ */
+    return is_keyword ? arena_strndup(arena, name + 2, n - 4) : arena_strdup(arena, buf_cstr(&out));
+}
+
 static struct cel_value eval_select(const struct eval *e, node x, const struct scope *scope)
 {
     struct cel_value target = eval(e, x->args[0], scope);
@@ -59,7 +87,9 @@ static struct cel_value eval_select(const struct eval *e, node x, const struct s
         return target;
     if (target.type != CEL_MAP)
         return x->op == CEL_OP_HAS ? cel_no_overload() : cel_error("no such member: not an object");
-    struct cel_value key = cel_string(x->name, strlen(x->name)), found;
+    bool is_property = target.node && target.shape && !target.has_item;
+    const char *name = is_property ? property_name(e->c->arena, x->name) : x->name;
+    struct cel_value key = cel_string(name, strlen(name)), found;
     bool is_there = cel_find(e->c, &target, &key, &found);
     if (x->op == CEL_OP_HAS)
         return cel_bool(is_there);
@@ -101,188 +131,6 @@ static struct cel_value index_value(struct cel_ctx *c, const struct cel_value *t
     if (target->type != CEL_MAP)
         return cel_no_overload();
     return cel_find(c, target, at, &found) ? found : no_such_key(c, at);
-}
-
-/* ---- arithmetic ---- */
-
-static struct cel_value overflow(void)
-{
-    return cel_error("integer overflow");
-}
-
-static struct cel_value int_arithmetic(enum cel_op op, int64_t a, int64_t b)
-{
-    int64_t r;
-    switch (op) {
-    case CEL_OP_ADD:
-        return __builtin_add_overflow(a, b, &r) ? overflow() : cel_int(r);
-    case CEL_OP_SUBTRACT:
-        return __builtin_sub_overflow(a, b, &r) ? overflow() : cel_int(r);
-    case CEL_OP_MULTIPLY:
-        return __builtin_mul_overflow(a, b, &r) ? overflow() : cel_int(r);
-    default:
-        if (b == 0)
-            return cel_error(op == CEL_OP_DIVIDE ? "division by zero" : "modulus by zero");
-        if (a == INT64_MIN && b == -1)
-            return overflow();
-        return cel_int(op == CEL_OP_DIVIDE ? a / b : a % b);
-    }
-}
-
-static struct cel_value uint_arithmetic(enum cel_op op, uint64_t a, uint64_t b)
-{
-    uint64_t r;
-    switch (op) {
-    case CEL_OP_ADD:
-        return __builtin_add_overflow(a, b, &r) ? overflow() : cel_uint(r);
-    case CEL_OP_SUBTRACT:
-        return __builtin_sub_overflow(a, b, &r) ? overflow() : cel_uint(r);
-    case CEL_OP_MULTIPLY:
-        return __builtin_mul_overflow(a, b, &r) ? overflow() : cel_uint(r);
-    default:
-        if (b == 0)
-            return cel_error(op == CEL_OP_DIVIDE ? "division by zero" : "modulus by zero");
-        return cel_uint(op == CEL_OP_DIVIDE ? a / b : a % b);
-    }
-}
-
-/* a / b as IEEE 754 says, also where the language C leaves it open. */
-static double divide(double a, double b)
-{
-    if (b != 0)
-        return a / b;
-    if (a == 0 || isnan(a))
-        return NAN;
-    return signbit(a) == signbit(b) ? INFINITY : -INFINITY;
-}
-
-static struct cel_value double_arithmetic(enum cel_op op, double a, double b)
-{
-    switch (op) {
-    case CEL_OP_ADD:
-        return cel_double(a + b);
-    case CEL_OP_SUBTRACT:
-        return cel_double(a - b);
-    case CEL_OP_MULTIPLY:
-        return cel_double(a * b);
-    case CEL_OP_DIVIDE:
-        return cel_double(divide(a, b));
-    default:
-        return cel_no_overload();
-    }
-}
-
-static struct cel_value join_text(struct cel_ctx *c, const struct cel_value *a,
-                                  const struct cel_value *b)
-{
-    size_t n = a->s.n + b->s.n;
-    if (!cel_spend(c, n / 16))
-        return cel_error("");
-    char *text = arena_alloc(c->arena, n + 1);
-    memcpy(text, a->s.p, a->s.n);
-    memcpy(text + a->s.n, b->s.p, b->s.n);
-    struct cel_value v = cel_string(text, n);
-    v.type = a->type;
-    return v;
-}
-
-static struct cel_value join_lists(struct cel_ctx *c, const struct cel_value *a,
-                                   const struct cel_value *b)
-{
-    struct cel_value x = cel_open(c, a), y = cel_open(c, b);
-    size_t n = x.items.n + y.items.n;
-    if (!cel_spend(c, n))
-        return cel_error("");
-    struct cel_value *items = arena_alloc(c->arena, (n + 1) * sizeof *items);
-    for (size_t i = 0; i < n; i++)
-        items[i] = i < x.items.n ? x.items.v[i] : y.items.v[i - x.items.n];
-    return cel_list(items, n);
-}
-
-/* Times: 0001-01-01 to 9999-12-31. Source: cel-spec, "Timestamp". */
-#define TIME_MIN_S INT64_C(-62135596800)
-#define TIME_MAX_S INT64_C(253402300799)
-#define NS_PER_S INT64_C(1000000000)
-
-static struct cel_value time_plus(const struct cel_value *at, int64_t ns)
-{
-    int64_t s = at->at.s + ns / NS_PER_S, rest = at->at.ns + ns % NS_PER_S;
-    s += rest < 0 ? -1 : rest / NS_PER_S;
-    rest = (rest + NS_PER_S) % NS_PER_S;
-    if (s < TIME_MIN_S || s > TIME_MAX_S)
-        return cel_error("timestamp overflow");
-    return (struct cel_value){.type = CEL_TIMESTAMP, .at = {s, (int32_t)rest}};
-}
-
-static struct cel_value time_between(const struct cel_value *a, const struct cel_value *b)
-{
-    int64_t ns;
-    if (__builtin_mul_overflow(a->at.s - b->at.s, NS_PER_S, &ns) ||
-        __builtin_add_overflow(ns, (int64_t)a->at.ns - b->at.ns, &ns))
-        return cel_error("duration overflow");
-    return (struct cel_value){.type = CEL_DURATION, .i = ns};
-}
-
-static struct cel_value time_arithmetic(enum cel_op op, const struct cel_value *a,
-                                        const struct cel_value *b)
-{
-    bool is_add = op == CEL_OP_ADD;
-    if (!is_add && op != CEL_OP_SUBTRACT)
-        return cel_no_overload();
-    if (a->type == CEL_DURATION && b->type == CEL_DURATION) {
-        struct cel_value v = int_arithmetic(op, a->i, b->i);
-        v.type = v.type == CEL_INT ? CEL_DURATION : CEL_ERROR;
-        return v;
-    }
-    if (a->type == CEL_TIMESTAMP && b->type == CEL_TIMESTAMP && !is_add)
-        return time_between(a, b);
-    if (a->type == CEL_TIMESTAMP && b->type == CEL_DURATION && b->i != INT64_MIN)
-        return time_plus(a, is_add ? b->i : -b->i);
-    if (a->type == CEL_DURATION && b->type == CEL_TIMESTAMP && is_add)
-        return time_plus(b, a->i);
-    return cel_no_overload();
-}
-
-static bool is_time(const struct cel_value *v)
-{
-    return v->type == CEL_TIMESTAMP || v->type == CEL_DURATION;
-}
-
-static struct cel_value arithmetic(struct cel_ctx *c, enum cel_op op, const struct cel_value *a,
-                                   const struct cel_value *b)
-{
-    if (is_time(a) && is_time(b))
-        return time_arithmetic(op, a, b);
-    if (a->type != b->type)
-        return cel_no_overload();
-    switch (a->type) {
-    case CEL_INT:
-        return int_arithmetic(op, a->i, b->i);
-    case CEL_UINT:
-        return uint_arithmetic(op, a->u, b->u);
-    case CEL_DOUBLE:
-        return double_arithmetic(op, a->d, b->d);
-    case CEL_STRING:
-    case CEL_BYTES:
-        return op == CEL_OP_ADD ? join_text(c, a, b) : cel_no_overload();
-    case CEL_LIST:
-        return op == CEL_OP_ADD ? join_lists(c, a, b) : cel_no_overload();
-    default:
-        return cel_no_overload();
-    }
-}
-
-static struct cel_value negate(const struct cel_value *v)
-{
-    if (v->type == CEL_DOUBLE)
-        return cel_double(-v->d);
-    if (v->type != CEL_INT && v->type != CEL_DURATION)
-        return cel_no_overload();
-    if (v->i == INT64_MIN)
-        return overflow();
-    struct cel_value r = *v;
-    r.i = -v->i;
-    return r;
 }
 
 /* ---- comparisons ---- */
@@ -342,7 +190,7 @@ static struct cel_value eval_binary(const struct eval *e, node x, const struct s
     case CEL_OP_GREATER_EQUAL:
         return ordered(x->op, &a, &b);
     default:
-        return arithmetic(e->c, x->op, &a, &b);
+        return cel_arithmetic(e->c, x->op, &a, &b);
     }
 }
 
@@ -375,7 +223,7 @@ static struct cel_value eval_not(const struct eval *e, node x, const struct scop
 static struct cel_value eval_negate(const struct eval *e, node x, const struct scope *scope)
 {
     struct cel_value v = eval(e, x->args[0], scope);
-    return v.type == CEL_ERROR ? v : negate(&v);
+    return v.type == CEL_ERROR ? v : cel_negate(&v);
 }
 
 static struct cel_value eval_choose(const struct eval *e, node x, const struct scope *scope)

@@ -84,6 +84,12 @@ bool cel_find(struct cel_ctx *c, const struct cel_value *map, const struct cel_v
               struct cel_value *ret);
 struct cel_value cel_size(struct cel_ctx *c, const struct cel_value *v);
 
+/* ---- cel_arith.c ---- */
+/* + - * / %, by the operator. */
+struct cel_value cel_arithmetic(struct cel_ctx *c, enum cel_op op, const struct cel_value *a,
+                                const struct cel_value *b);
+struct cel_value cel_negate(const struct cel_value *v);
+
 /* ---- words (cel_lex.c) ---- */
 enum cel_token_kind {
     CEL_T_END,

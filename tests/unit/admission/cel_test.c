@@ -13,6 +13,7 @@
 static const char *const names[] = {"self", "oldSelf", NULL};
 static const struct field number_fields[] = {
     {.name = "count", .type = F_INT64},
+    {.name = "labels", .type = F_MAP, .item = F_STRING},
     {.name = "ratio", .type = F_NUMBER},
     {.name = "ratios", .type = F_LIST, .item = F_NUMBER},
     {0},
@@ -22,7 +23,8 @@ static const char self_text[] =
     "{\"name\":\"web\",\"count\":3,\"ratio\":2,\"ratios\":[1,2],\"half\":0.5,\"on\":true,"
     "\"none\":null,\"big\":9007199254740993,\"labels\":{\"a.b/c\":\"x\",\"k\":\"v\"},\"list\":[1,2,"
     "3],\"items\":[{\"name\":\"a\",\"n\":1},{\"name\":\"b\",\"n\":2}],\"empty\":[],\"time\":"
-    "\"2026-01-02T03:04:05Z\"}";
+    "\"2026-01-02T03:04:05Z\",\"a-b\":\"1\",\"c.d\":\"2\",\"e/"
+    "f\":\"3\",\"x__y\":\"4\",\"namespace\":\"5\"}";
 static const char old_text[] = "{\"name\":\"old\",\"list\":[1,2,3],\"labels\":{\"k\":\"v\",\"a.b/"
                                "c\":\"x\"},\"items\":[]}";
 
@@ -405,6 +407,10 @@ static const struct {
     {"size(self.labels)", "2"},
     {"self.list + [4]", "[1, 2, 3, 4]"},
     {"type(self.time)", "string"},
+    {"self.a__dash__b + self.c__dot__d + self.e__slash__f", "'123'"},
+    {"self.x__underscores__y + self.__namespace__", "'45'"},
+    {"has(self.__in__)", "false"},
+    {"self.labels.k__dash__x", "!no such key: k__dash__x"},
     {"timestamp(self.time) > timestamp(0)", "true"},
     {"self.labels.all(k, self.labels[k].size() == 1)", "true"},
 };
