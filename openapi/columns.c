@@ -64,8 +64,8 @@ cJSON *columns_definitions(const struct kind *kind)
     for (const struct column *c = columns_of(kind); c->name; c++) {
         SCOPED_FREE char *made =
             xasprintf("Custom resource definition column (in JSONPath format): %s", c->path);
-        json_push(list, definition(c->name, column_type_name(c->type), "",
-                                   c->doc ? c->doc : made, c->priority));
+        json_push(list, definition(c->name, column_type_name(c->type), "", c->doc ? c->doc : made,
+                                   c->priority));
     }
     return list;
 }

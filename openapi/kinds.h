@@ -11,9 +11,9 @@ extern const struct kind *const kinds_all[]; /* ended by NULL; in order of group
 const struct kind *kind_find(const char *group, const char *version,
                              const char *plural); /* NULL when unknown */
 const struct kind *kind_find_by_kind(const char *group, const char *kind);
-char *kind_resource_name(const struct kind *k);   /* sandboxes.agents.x-k8s.io; without the dot for
-                                                     the   core group */
-char *kind_api_version(const struct kind *k); /* agents.x-k8s.io/v1beta1; v1 for the core group */
+char *kind_resource_name(const struct kind *k); /* sandboxes.agents.x-k8s.io; without the dot for
+                                                   the   core group */
+char *kind_api_version(const struct kind *k);   /* agents.x-k8s.io/v1beta1; v1 for the core group */
 bool kind_group_version_served(const char *group, const char *version);
 
 extern const struct shape shape_pod_spec; /* generated: kinds/podspec.gen.c */

@@ -1,5 +1,6 @@
-/* Doing the same many times, side by side, but carefully: 1 first, then 2, 4, 8 ... as long as all went well, so that what cannot
- * work is not tried hundreds of times. Source of the behaviour: the slow start of kube-controller-manager's controllers. */
+/* Doing the same many times, side by side, but carefully: 1 first, then 2, 4, 8 ... as long as all
+ * went well, so that what cannot work is not tried hundreds of times. Source of the behaviour: the
+ * slow start of kube-controller-manager's controllers. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,5 +15,6 @@ struct batch {
     bool (*goes_on)(void *ctx);
     void *ctx;
 };
-/* How many succeeded; *ret_tried (may be NULL) how many were run. After a failure its batch is finished and no other begun. */
+/* How many succeeded; *ret_tried (may be NULL) how many were run. After a failure its batch is
+ * finished and no other begun. */
 size_t batch_run(const struct batch *b, size_t *ret_tried);

@@ -1,5 +1,6 @@
-/* From a SandboxTemplate to Sandboxes: the spec that a template gives, its secure defaults, its hashes, and whether a Sandbox
- * made earlier still is what the template says. Pools and claims share it, so both judge by one measure. Pure; any thread. */
+/* From a SandboxTemplate to Sandboxes: the spec that a template gives, its secure defaults, its
+ * hashes, and whether a Sandbox made earlier still is what the template says. Pools and claims
+ * share it, so both judge by one measure. Pure; any thread. */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -7,27 +8,31 @@
 
 #include "apiserver/base/rand.h"
 
-/* Hash of the template's name: the value of LABEL_TEMPLATE_REF_HASH, and what its NetworkPolicy selects. */
+/* Hash of the template's name: the value of LABEL_TEMPLATE_REF_HASH, and what its NetworkPolicy
+ * selects. */
 void template_ref_hash(const char *template_name, char out[NAME_HASH_SIZE]);
 
 struct blueprint {
     const cJSON *template; /* borrowed for as long as this is used */
     char ref_hash[NAME_HASH_SIZE];
-    /* FNV-1a 32 over the semantic normal form of spec's podTemplate, volumeClaimTemplates and service, and of podTemplate
-     * alone. Metadata of the pod is in it: another hash alone does not mean stale. The original hashes the bytes of Go's
-     * encoding instead, so its hashes are other ones, and members with those are compared by content. */
+    /* FNV-1a 32 over the semantic normal form of spec's podTemplate, volumeClaimTemplates and
+     * service, and of podTemplate alone. Metadata of the pod is in it: another hash alone does not
+     * mean stale. The original hashes the bytes of Go's encoding instead, so its hashes are other
+     * ones, and members with those are compared by content. */
     char hash[NAME_HASH_SIZE], pod_template_hash[NAME_HASH_SIZE];
 };
 void blueprint_init(struct blueprint *ret, const cJSON *template);
 
 /* The spec of a new Sandbox, with secure defaults; the caller's. */
 cJSON *blueprint_spec(const cJSON *template);
-/* C19: no token of a service account unless asked for; public resolvers where the built-in policy cuts cluster DNS off and the
- * template names no dnsPolicy (a dnsConfig without one is replaced, as in the original). */
+/* C19: no token of a service account unless asked for; public resolvers where the built-in policy
+ * cuts cluster DNS off and the template names no dnsPolicy (a dnsConfig without one is replaced, as
+ * in the original). */
 void blueprint_secure_pod(const cJSON *template, cJSON *pod_spec);
 bool template_is_managed(const cJSON *template); /* networkPolicyManagement is not Unmanaged */
 
-/* Same pod spec (with secure defaults), volume claims (name and spec, in order) and service; metadata never counts. */
+/* Same pod spec (with secure defaults), volume claims (name and spec, in order) and service;
+ * metadata never counts. */
 bool blueprint_equals(const cJSON *template, const cJSON *sandbox_spec);
 /* The Sandbox carries the present hash, or is equal. trust_label = false compares in any case. */
 bool blueprint_is_current(const struct blueprint *b, const cJSON *sandbox, bool trust_label);

@@ -6,9 +6,10 @@
 
 struct cluster_kube_config {
     struct kube *kube; /* borrowed */
-    /* A child was added, changed or deleted that concerns the owner_kind (KIND_SANDBOX, KIND_TEMPLATE) of ours called owner_name
-     * in that namespace. Runs on reflector threads. */
-    void (*on_child)(void *ctx, const char *owner_kind, const char *namespace_name, const char *owner_name);
+    /* A child was added, changed or deleted that concerns the owner_kind (KIND_SANDBOX,
+     * KIND_TEMPLATE) of ours called owner_name in that namespace. Runs on reflector threads. */
+    void (*on_child)(void *ctx, const char *owner_kind, const char *namespace_name,
+                     const char *owner_name);
     void *ctx;
 };
 /* Starts the reflectors. free stops them. */

@@ -11,6 +11,7 @@ struct condition {
 };
 cJSON *condition_find(const cJSON *conditions, const char *type); /* NULL when absent */
 bool condition_has_reason(const cJSON *conditions, const char *type, const char *reason);
-/* New type: appended with lastTransitionTime now. Existing: the time moves only when the status changes. */
+/* New type: appended with lastTransitionTime now. Existing: the time moves only when the status
+ * changes. */
 void condition_set(cJSON *conditions, const struct condition *c, int64_t now_unix_s);
 void condition_remove(cJSON *conditions, const char *type); /* keeps the order of the others */

@@ -1,5 +1,5 @@
-/* How many Sandboxes there are, by what they are (O6), and how large each pool is: counted from the cache whenever metrics are
- * asked for, on every server, whether it leads or not. */
+/* How many Sandboxes there are, by what they are (O6), and how large each pool is: counted from the
+ * cache whenever metrics are asked for, on every server, whether it leads or not. */
 #pragma once
 
 #include "apiserver/registry/registry.h"

@@ -1,6 +1,6 @@
-/* A keyed work queue and its workers: one key is on one worker at a time, a key added while it is worked on is worked on
- * again, failures come back with exponential delay, and a pass may ask for its next time. Knows no kind.
- * Source of the behaviour: client-go's rate-limited work queue. */
+/* A keyed work queue and its workers: one key is on one worker at a time, a key added while it is
+ * worked on is worked on again, failures come back with exponential delay, and a pass may ask for
+ * its next time. Knows no kind. Source of the behaviour: client-go's rate-limited work queue. */
 #pragma once
 
 #include <stddef.h>
@@ -13,7 +13,8 @@ struct loop;
 struct loop_result {
     int64_t again_after_ms;
 };
-/* 0 = done; negative = failed, the key comes back after its delay (a wish in ret is ignored then). Runs on a worker thread. */
+/* 0 = done; negative = failed, the key comes back after its delay (a wish in ret is ignored then).
+ * Runs on a worker thread. */
 typedef int (*loop_work_fn)(void *ctx, const char *key, struct loop_result *ret);
 
 struct loop_config {
@@ -28,10 +29,13 @@ void loop_start(struct loop *l);
 /* Waits for passes under way, drops what is queued. May be started again. */
 void loop_stop(struct loop *l);
 void loop_free(struct loop *l);
-void loop_add(struct loop *l, const char *key);                         /* now; any thread */
-void loop_add_after(struct loop *l, const char *key, int64_t after_ms); /* the earlier of several times wins */
-void loop_forget(struct loop *l, const char *key);                      /* drops delay and failures of a key that is gone */
-size_t loop_len(struct loop *l);                                        /* keys waiting now, delayed ones left out */
+void loop_add(struct loop *l, const char *key); /* now; any thread */
+/* the earlier of several times wins */
+void loop_add_after(struct loop *l, const char *key, int64_t after_ms);
+/* drops delay and failures of a key that is gone */
+void loop_forget(struct loop *l, const char *key);
+/* keys waiting now, delayed ones left out */
+size_t loop_len(struct loop *l);
 /* Delay before the n-th retry (n from 1), ms: 5 doubling to 1,000,000. Never fails.
  * Source: client-go workqueue, default item rate limiter. */
 int64_t loop_backoff_ms(unsigned failures);

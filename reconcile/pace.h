@@ -1,5 +1,6 @@
-/* How fast a pool is refilled: a hold after members went (W10) and a bucket of tokens (W11). Plain state that starts as {0}, with
- * the time given from outside, ms of the monotonic clock. One thread at a time. */
+/* How fast a pool is refilled: a hold after members went (W10) and a bucket of tokens (W11). Plain
+ * state that starts as {0}, with the time given from outside, ms of the monotonic clock. One thread
+ * at a time. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,11 +9,12 @@
 /* ---- replenish delay ---- */
 
 struct hold {
-    bool is_known; /* a count was seen; before that nothing is held up */
-    int64_t count; /* the last one */
+    bool is_known;    /* a count was seen; before that nothing is held up */
+    int64_t count;    /* the last one */
     int64_t until_ms; /* 0 = no hold */
 };
-/* The count of members now. delay_ms 0 keeps no state. Returns the ms that creating has to wait; 0 = not at all. */
+/* The count of members now. delay_ms 0 keeps no state. Returns the ms that creating has to wait; 0
+ * = not at all. */
 int64_t hold_see(struct hold *h, int64_t count, int64_t desired, int64_t delay_ms, int64_t now_ms);
 void hold_created(struct hold *h, int64_t n); /* so many were made since */
 
@@ -23,5 +25,7 @@ struct bucket {
     double tokens;
     int64_t at_ms; /* of tokens */
 };
-/* How many of want may be made now, at rate per second; all when rate is 0. When none: *ret_wait_ms until there is one. */
-int64_t bucket_take(struct bucket *b, int64_t want, double rate, int64_t now_ms, int64_t *ret_wait_ms);
+/* How many of want may be made now, at rate per second; all when rate is 0. When none: *ret_wait_ms
+ * until there is one. */
+int64_t bucket_take(struct bucket *b, int64_t want, double rate, int64_t now_ms,
+                    int64_t *ret_wait_ms);

@@ -1,5 +1,5 @@
-/* What the passes of every controller share: where they read and write, the leader's fence on each write, events, and errors
- * that add up. Knows no kind. Any thread. */
+/* What the passes of every controller share: where they read and write, the leader's fence on each
+ * write, events, and errors that add up. Knows no kind. Any thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,8 +19,8 @@ struct pass_env { /* all borrowed */
     struct cluster *cluster;
     const struct clock *clock;
     const struct randomness *randomness;
-    /* The compare that every write carries; false when this process does not lead (then nothing is written). NULL = no leader
-     * needed. */
+    /* The compare that every write carries; false when this process does not lead (then nothing is
+     * written). NULL = no leader needed. */
     bool (*fence)(void *ctx, struct store_compare *ret);
     void *ctx;
 };
@@ -35,11 +35,13 @@ const char *pass_key_split(const char *key, char **ret_namespace);
 /* ---- objects of ours ---- */
 
 /* From the cache. 0 with *ret NULL when there is none; else a new reference. */
-int pass_get(const struct pass_env *env, const struct kind *kind, const char *namespace_name, const char *name,
-             struct object **ret, struct err *err);
-/* Writes as the system, with the fence. -ERR_CANCELLED when this process does not lead. ret may be NULL, else a new reference. */
-int pass_create(const struct pass_env *env, const struct kind *kind, const char *namespace_name, cJSON *take_object,
-                const char *field_manager, struct object **ret, struct err *err);
+int pass_get(const struct pass_env *env, const struct kind *kind, const char *namespace_name,
+             const char *name, struct object **ret, struct err *err);
+/* Writes as the system, with the fence. -ERR_CANCELLED when this process does not lead. ret may be
+ * NULL, else a new reference. */
+int pass_create(const struct pass_env *env, const struct kind *kind, const char *namespace_name,
+                cJSON *take_object, const char *field_manager, struct object **ret,
+                struct err *err);
 struct pass_update {
     const struct kind *kind;
     const char *namespace_name, *name;
@@ -47,11 +49,13 @@ struct pass_update {
     /* Changes the tree in place; false = leave it as it is. */
     bool (*change)(void *ctx, cJSON *object);
     void *ctx;
-    /* The present object must be at this resourceVersion, else -ERR_CONFLICT; NULL = whatever is there now is changed. */
+    /* The present object must be at this resourceVersion, else -ERR_CONFLICT; NULL = whatever is
+     * there now is changed. */
     const char *resource_version;
     const char *field_manager;
 };
-int pass_update(const struct pass_env *env, const struct pass_update *update, struct object **ret, struct err *err);
+int pass_update(const struct pass_env *env, const struct pass_update *update, struct object **ret,
+                struct err *err);
 struct pass_delete {
     const struct kind *kind;
     const char *namespace_name, *name;
@@ -62,14 +66,16 @@ int pass_delete(const struct pass_env *env, const struct pass_delete *del, struc
 
 /* ---- children in the cluster ---- */
 
-/* 0 with *ret the child as it is now (NULL after a delete), or a negative code with *err set; -ERR_CONFLICT for a refusal. */
-int pass_carry_out(const struct pass_env *env, enum child child, const char *namespace_name, const struct step *s,
-                   cJSON **ret, struct err *err);
+/* 0 with *ret the child as it is now (NULL after a delete), or a negative code with *err set;
+ * -ERR_CONFLICT for a refusal. */
+int pass_carry_out(const struct pass_env *env, enum child child, const char *namespace_name,
+                   const struct step *s, cJSON **ret, struct err *err);
 
 /* ---- events ---- */
 
 /* controller: reportingController. */
-void pass_tell(const struct pass_env *env, const cJSON *regarding, const struct event_text *text, const char *controller);
+void pass_tell(const struct pass_env *env, const cJSON *regarding, const struct event_text *text,
+               const char *controller);
 
 /* ---- errors (G7) ---- */
 

@@ -1,4 +1,5 @@
-/* One pass over one Sandbox: look, decide (sandbox.c), carry out, write what came of it in one update. */
+/* One pass over one Sandbox: look, decide (sandbox.c), carry out, write what came of it in one
+ * update. */
 #pragma once
 
 #include <stdbool.h>

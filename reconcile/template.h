@@ -1,5 +1,6 @@
-/* What a SandboxTemplate needs in the cluster: one NetworkPolicy for the pods of all Sandboxes made from it. Pure decisions;
- * carrying out is template_pass.c. Rules T1 ... are those of docs/reconcile.md. */
+/* What a SandboxTemplate needs in the cluster: one NetworkPolicy for the pods of all Sandboxes made
+ * from it. Pure decisions; carrying out is template_pass.c. Rules T1 ... are those of
+ * docs/reconcile.md. */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -7,10 +8,12 @@
 
 #include "reconcile/step.h"
 
-bool template_lacks_label(const cJSON *template); /* T1: LABEL_TEMPLATE_REF_HASH is not the hash of its name */
+/* T1: LABEL_TEMPLATE_REF_HASH is not the hash of its name */
+bool template_lacks_label(const cJSON *template);
 void template_put_label(cJSON *template);
 
 char *template_policy_name(const cJSON *template); /* the caller's */
-cJSON *template_policy(const cJSON *template);     /* the policy as it is to be made; the caller's */
+/* the policy as it is to be made; the caller's */
+cJSON *template_policy(const cJSON *template);
 /* T2-T4. existing may be NULL. */
 void template_plan_policy(const cJSON *template, const cJSON *existing, struct step *ret);

@@ -1,5 +1,6 @@
-/* Growing byte buffer with a ceiling. After the ceiling is hit every append is dropped and buf_failed says so, so one
- * check at the end is enough. data is always NUL-terminated once something was appended. One thread. */
+/* Growing byte buffer with a ceiling. After the ceiling is hit every append is dropped and
+ * buf_failed says so, so one check at the end is enough. data is always NUL-terminated once
+ * something was appended. One thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,16 +21,19 @@ void buf_puts(struct buf *b, const char *s);
 void buf_putc(struct buf *b, char c);
 void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void buf_json_string(struct buf *b, const char *s, size_t n); /* quoted and escaped as JSON */
-void buf_go_quote(struct buf *b, const char *s, size_t n);    /* quoted as Go's %q does, for texts of errors */
+/* quoted as Go's %q does, for texts of errors */
+void buf_go_quote(struct buf *b, const char *s, size_t n);
 void buf_base64(struct buf *b, const void *p, size_t n);
 /* Appends the decoded bytes; false (and nothing appended) when s is no standard base64 (padded). */
 bool buf_unbase64(struct buf *b, const char *s, size_t n);
-/* The same in the URL's alphabet without padding. *ret_good is how many bytes from the start are of it. */
+/* The same in the URL's alphabet without padding. *ret_good is how many bytes from the start are of
+ * it. */
 void buf_base64url(struct buf *b, const void *p, size_t n);
 bool buf_unbase64url(struct buf *b, const char *s, size_t n, size_t *ret_good);
 bool buf_failed(const struct buf *b);
 const char *buf_cstr(const struct buf *b); /* "" when empty; never NULL */
 struct str buf_str(const struct buf *b);
-char *buf_take(struct buf *b, size_t *ret_len); /* hands the bytes on (never NULL, NUL-terminated); b becomes {0}; ret_len may be NULL */
-void buf_clear(struct buf *b);                  /* keeps the memory */
+/* hands the bytes on (never NULL, NUL-terminated); b becomes {0}; ret_len may be NULL */
+char *buf_take(struct buf *b, size_t *ret_len);
+void buf_clear(struct buf *b); /* keeps the memory */
 void buf_fini(struct buf *b);

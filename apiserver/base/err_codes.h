@@ -1,6 +1,7 @@
 /* One row a code: name, HTTP status, Status.reason, whether a caller may simply try again.
  * An empty reason is what kube-apiserver answers for errors that are no Status inside it.
- * Included several times with a different ERR_ROW; source of codes and reasons: apimachinery's metav1 StatusReason. */
+ * Included several times with a different ERR_ROW; source of codes and reasons: apimachinery's
+ * metav1 StatusReason. */
 ERR_ROW(ERR_BAD_REQUEST, 400, "BadRequest")
 ERR_ROW(ERR_UNAUTHORIZED, 401, "Unauthorized")
 ERR_ROW(ERR_FORBIDDEN, 403, "Forbidden")
@@ -15,7 +16,7 @@ ERR_ROW(ERR_UNSUPPORTED_MEDIA, 415, "UnsupportedMediaType")
 ERR_ROW(ERR_INVALID, 422, "Invalid")
 ERR_ROW(ERR_TOO_MANY, 429, "TooManyRequests")
 ERR_ROW(ERR_INTERNAL, 500, "InternalError")
-ERR_ROW(ERR_UNKNOWN, 500, "")             /* a 500 without a reason */
+ERR_ROW(ERR_UNKNOWN, 500, "")                     /* a 500 without a reason */
 ERR_ROW(ERR_SERVER_TIMEOUT, 500, "ServerTimeout") /* storage did not answer in time */
 ERR_ROW(ERR_UNDETERMINED, 500, "ServerTimeout") /* a write was sent and its outcome is not known */
 ERR_ROW(ERR_UNAVAILABLE, 503, "ServiceUnavailable")

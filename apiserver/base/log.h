@@ -1,13 +1,14 @@
-/* One line per event on stderr: ts= level= src= id= and the text, which is key=value too; values that may hold blanks stand
- * in quotes that the caller writes. No line carries a token, a secret or a body. Any thread. */
+/* One line per event on stderr: ts= level= src= id= and the text, which is key=value too; values
+ * that may hold blanks stand in quotes that the caller writes. No line carries a token, a secret or
+ * a body. Any thread. */
 #pragma once
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 
-void log_set_level(enum log_level level); /* default LOG_INFO */
+void log_set_level(enum log_level level);                /* default LOG_INFO */
 int log_parse_level(const char *s, enum log_level *ret); /* debug info warn error; 0 or -1 */
-/* Id put into every line of this thread until changed (a request's Audit-Id); NULL = none. The string is copied, cut
- * at 63 bytes, and control bytes in any logged text are written as \xNN. */
+/* Id put into every line of this thread until changed (a request's Audit-Id); NULL = none. The
+ * string is copied, cut at 63 bytes, and control bytes in any logged text are written as \xNN. */
 void log_set_id(const char *id);
 void log_write(enum log_level level, const char *file, int line, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));

@@ -1,5 +1,6 @@
-/* Memory that cannot fail: exhaustion ends the process with one line (all truth is in etcd, and every size is bounded
- * before it is allocated). SCOPED releases at the end of the scope, steal hands on. Any thread. */
+/* Memory that cannot fail: exhaustion ends the process with one line (all truth is in etcd, and
+ * every size is bounded before it is allocated). SCOPED releases at the end of the scope, steal
+ * hands on. Any thread. */
 #pragma once
 
 #include <stdarg.h>
@@ -16,7 +17,8 @@ char *xstrdup(const char *s) __attribute__((malloc, returns_nonnull));
 char *xstrndup(const char *s, size_t n) __attribute__((malloc, returns_nonnull));
 void *xmemdup(const void *p, size_t n) __attribute__((malloc, returns_nonnull));
 char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2), returns_nonnull));
-char *xvasprintf(const char *fmt, va_list args) __attribute__((format(printf, 1, 0), returns_nonnull));
+char *xvasprintf(const char *fmt, va_list args)
+    __attribute__((format(printf, 1, 0), returns_nonnull));
 /* Frees an object whose last reference was dropped. A function of its own because static analysers
  * cannot count references, and would see the object used after each drop. */
 void free_counted(void *p);
@@ -32,10 +34,10 @@ static inline void mem_free_p(void *pp)
     free(p);
 }
 /* The value of x; x becomes zero, so that its destructor has nothing to do. */
-#define steal(x)                                                                                                       \
-    __extension__({                                                                                                    \
-        __typeof__(*(x)) stolen_ = *(x);                                                                               \
-        memset((x), 0, sizeof(__typeof__(*(x))));                                                                                   \
-        stolen_;                                                                                                       \
+#define steal(x)                                                                                   \
+    __extension__({                                                                                \
+        __typeof__(*(x)) stolen_ = *(x);                                                           \
+        memset((x), 0, sizeof(__typeof__(*(x))));                                                  \
+        stolen_;                                                                                   \
     })
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))

@@ -1,4 +1,5 @@
-/* Randomness and digests (OpenSSL). Randomness is a table of functions, so that tests can fix it. Any thread. */
+/* Randomness and digests (OpenSSL). Randomness is a table of functions, so that tests can fix it.
+ * Any thread. */
 #pragma once
 
 #include <stddef.h>
@@ -19,11 +20,14 @@ void rand_fixed_init(struct rand_fixed *f, uint64_t seed);
 void rand_uuid(const struct randomness *r, char out[RAND_UUID_SIZE]); /* version 4, lower case */
 /* n characters of bcdfghjklmnpqrstvwxz2456789 and a NUL. Source: apimachinery util/rand. */
 void rand_name_suffix(const struct randomness *r, char *out, size_t n);
-uint64_t rand_below(const struct randomness *r, uint64_t bound); /* uniform in [0, bound); bound > 0 */
+/* uniform in [0, bound); bound > 0 */
+uint64_t rand_below(const struct randomness *r, uint64_t bound);
 
 void digest_sha256(const void *p, size_t n, unsigned char out[32]);
 void digest_sha512_hex(const void *p, size_t n, char out[129]); /* upper case */
-void digest_hmac_sha256(const void *key, size_t key_n, const void *p, size_t n, unsigned char out[32]);
+void digest_hmac_sha256(const void *key, size_t key_n, const void *p, size_t n,
+                        unsigned char out[32]);
 void digest_print_hex(const void *p, size_t n, char *out); /* lower case; out has 2 n + 1 bytes */
 #define NAME_HASH_SIZE 9
-void digest_name_hash(const char *name, char out[NAME_HASH_SIZE]); /* 8 lower-case hex digits of FNV-1a 32 */
+/* 8 lower-case hex digits of FNV-1a 32 */
+void digest_name_hash(const char *name, char out[NAME_HASH_SIZE]);

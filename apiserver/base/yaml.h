@@ -1,13 +1,16 @@
-/* The door to libyaml: YAML 1.1 as Kubernetes reads it, into the JSON trees of base/json.h, and trees printed as YAML.
- * One document; anchors and aliases are expanded under a ceiling; merge keys (<<) are refused; non-string keys become
- * their JSON text. Plain y/yes/on/true are booleans, ~ and empty are null. Any thread. */
+/* The door to libyaml: YAML 1.1 as Kubernetes reads it, into the JSON trees of base/json.h, and
+ * trees printed as YAML. One document; anchors and aliases are expanded under a ceiling; merge keys
+ * (<<) are refused; non-string keys become their JSON text. Plain y/yes/on/true are booleans, ~ and
+ * empty are null. Any thread. */
 #pragma once
 
 #include "apiserver/base/json.h"
 
-#define YAML_DEPTH_MAX 1000 /* of a text that is not JSON: libyaml's time for a token grows with the depth */
+/* of a text that is not JSON: libyaml's time for a token grows with the depth */
+#define YAML_DEPTH_MAX 1000
 
-enum yaml_flags { YAML_FIRST_DOCUMENT = 1 << 8 }; /* further documents are not looked at; otherwise they are an error */
+/* further documents are not looked at; otherwise they are an error */
+enum yaml_flags { YAML_FIRST_DOCUMENT = 1 << 8 };
 
 /* Parse p[0..n) under the same limits as json_parse. opts as there (duplicates are reported as
  * `line 5: key "a" already set in map`). Errors: ERR_BAD_REQUEST "yaml: line 1: ...". */

@@ -1,5 +1,5 @@
-/* The way of a request above the transport: the ordered filters, then the verb. pipeline_handle is the server's handler, and what
- * tests call without a socket. */
+/* The way of a request above the transport: the ordered filters, then the verb. pipeline_handle is
+ * the server's handler, and what tests call without a socket. */
 #pragma once
 
 #include "apiserver/auth/auth.h"

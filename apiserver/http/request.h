@@ -1,6 +1,7 @@
-/* The one request and response that every transport feeds (HTTP/1.1 now, HTTP/2 beside it) and every test makes by hand. A
- * request is filled by a transport or a test, goes through the filters on a worker thread and comes back as a response: bytes, or a
- * stream that the transport pulls from when it is woken. */
+/* The one request and response that every transport feeds (HTTP/1.1 now, HTTP/2 beside it) and
+ * every test makes by hand. A request is filled by a transport or a test, goes through the filters
+ * on a worker thread and comes back as a response: bytes, or a stream that the transport pulls from
+ * when it is woken. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,55 +16,62 @@
 
 /* What the path and the query say; filled by route.c. Strings live in the request's arena. */
 struct route {
-    bool is_resource;           /* below /apis/<g>/<v>/ with a known or unknown resource */
-    const char *verb;           /* get list watch create update patch delete deletecollection; else the lower-case method */
+    bool is_resource; /* below /apis/<g>/<v>/ with a known or unknown resource */
+    /* get list watch create update patch delete deletecollection; else the lower-case method */
+    const char *verb;
     const char *group, *version, *resource, *subresource, *namespace_name, *name; /* "" = absent */
-    const struct kind *kind;    /* NULL = no such resource */
-    const char *path;           /* unescaped */
+    const struct kind *kind; /* NULL = no such resource */
+    const char *path;        /* unescaped */
 };
 
 struct request {
     /* from the transport */
-    char *method;          /* as sent */
-    char *path;            /* raw, still escaped, without the query */
-    char *query;           /* raw, without '?'; "" when there is none */
-    struct pairs headers;  /* in the order of arrival, repeated names kept */
+    char *method;         /* as sent */
+    char *path;           /* raw, still escaped, without the query */
+    char *query;          /* raw, without '?'; "" when there is none */
+    struct pairs headers; /* in the order of arrival, repeated names kept */
     struct buf body;
-    bool body_too_large;   /* more came than allowed; body is then empty */
-    size_t max_body;       /* what is allowed, bytes; set by the pipeline, for the text of 413 */
-    struct cert_der *chain; /* peer's certificates, owned by the connection, valid while the request lives */
+    bool body_too_large; /* more came than allowed; body is then empty */
+    size_t max_body;     /* what is allowed, bytes; set by the pipeline, for the text of 413 */
+    /* peer's certificates, owned by the connection, valid while the request lives */
+    struct cert_der *chain;
     size_t n_chain;
-    char *remote_addr;     /* of the peer, for the log */
+    char *remote_addr; /* of the peer, for the log */
     /* from the filters */
     struct arena arena;
-    const char *id;        /* Audit-Id */
+    const char *id;                /* Audit-Id */
     int64_t start_ms, deadline_ms; /* monotonic */
-    struct pairs params;   /* query, unescaped, in order */
+    struct pairs params;           /* query, unescaped, in order */
     struct route route;
     struct user user;
     struct pairs warnings; /* names = texts */
 };
 void request_fini(struct request *r);
 
-/* A body that grows over time. All on the transport's I/O thread except wake, which may be called on any thread. */
+/* A body that grows over time. All on the transport's I/O thread except wake, which may be called
+ * on any thread. */
 struct stream {
-    /* Appends what is ready. 1 = appended (call again), 0 = nothing now (wake will be called), -1 = over. Must not block. */
+    /* Appends what is ready. 1 = appended (call again), 0 = nothing now (wake will be called), -1 =
+     * over. Must not block. */
     int (*pull)(struct stream *s, struct buf *out);
     void (*close)(struct stream *s); /* peer gone or finished; called exactly once; frees */
-    /* Set by the transport before the first pull. The stream's maker arranges that wake is called; until set, wakes may be lost, so the
-     * transport pulls once after setting it. So read it on other threads only once pull has run, and under a lock that pull and close take
-     * too: after close has returned no wake may run or come. */
+    /* Set by the transport before the first pull. The stream's maker arranges that wake is called;
+     * until set, wakes may be lost, so the transport pulls once after setting it. So read it on
+     * other threads only once pull has run, and under a lock that pull and close take too: after
+     * close has returned no wake may run or come. */
     void (*wake)(void *ctx);
     void *wake_ctx;
 };
 
 struct response {
     int status;
-    struct pairs headers; /* Content-Type and so on; the transport adds Date, Content-Length or Transfer-Encoding */
+    /* Content-Type and so on; the transport adds Date, Content-Length or Transfer-Encoding */
+    struct pairs headers;
     struct buf body;
     struct stream *stream; /* instead of body */
 };
 void response_fini(struct response *r); /* closes a stream that nobody took */
 
-/* Runs on a worker thread, may block up to the request's deadline; fills the response completely. */
+/* Runs on a worker thread, may block up to the request's deadline; fills the response completely.
+ */
 typedef void (*request_handler_fn)(void *ctx, struct request *req, struct response *resp);

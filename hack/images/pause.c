@@ -1,5 +1,5 @@
-/* The first process of every pod in the test cluster: holds the pod's namespaces and reaps orphans until it is told to
- * end. Linked statically; the image holds nothing else. */
+/* The first process of every pod in the test cluster: holds the pod's namespaces and reaps orphans
+ * until it is told to end. Linked statically; the image holds nothing else. */
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>

@@ -312,7 +312,8 @@ static void *verifier(void *arg)
     char name[256], outcome[32], uid[64], rev[32], digest_text[17];
     for (;;) {
         pthread_mutex_lock(&output_lock);
-        int n = fscanf(v->ledger, "%255s %31s %63s %31s %16s", name, outcome, uid, rev, digest_text);
+        int n =
+            fscanf(v->ledger, "%255s %31s %63s %31s %16s", name, outcome, uid, rev, digest_text);
         struct stored *s = n == 5 ? map_del(v->by_name, name) : NULL;
         bool is_acknowledged = n == 5 && str_equal(outcome, "acknowledged");
         v->acknowledged += is_acknowledged;

@@ -31,10 +31,10 @@ static const char *header(const struct response *resp, const char *name)
 
 static void create(const char *name)
 {
-    SCOPED_FREE char *request = xasprintf(
-        "POST " B "\n\n{\"apiVersion\":\"agents.x-k8s.io/"
+    SCOPED_FREE char *request =
+        xasprintf("POST " B "\n\n{\"apiVersion\":\"agents.x-k8s.io/"
                   "v1beta1\",\"kind\":\"Sandbox\",\"metadata\":{\"name\":\"%s\"}," SPEC "}",
-        name);
+                  name);
     SCOPED(response_fini) struct response resp = {0};
     send(request, &resp);
     ck_assert_int_eq(resp.status, 201);
@@ -292,7 +292,7 @@ START_TEST(test_watch_too_new)
     SCOPED(response_fini) struct response watch = {0};
     setup(NULL);
     send("GET " B "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&"
-                  "resourceVersion=99999&timeoutSeconds=9",
+         "resourceVersion=99999&timeoutSeconds=9",
          &watch);
     ck_assert_int_eq(watch.status, 200);
     http_fixture_pull(&watch, 2, 9000);

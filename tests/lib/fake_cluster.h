@@ -1,4 +1,5 @@
-/* A cluster in memory for tests of passes: children as trees, calls counted, calls that fail or refuse on demand. One thread. */
+/* A cluster in memory for tests of passes: children as trees, calls counted, calls that fail or
+ * refuse on demand. One thread. */
 #pragma once
 
 #include "apiserver/base/map.h"
@@ -18,5 +19,8 @@ void fake_cluster_init(struct fake_cluster *f);
 void fake_cluster_fini(struct fake_cluster *f);
 /* As if somebody had made it; replaces one of that name. */
 void fake_cluster_put(struct fake_cluster *f, enum child child, const char *ns, cJSON *take_object);
-cJSON *fake_cluster_find(struct fake_cluster *f, enum child child, const char *ns, const char *name); /* borrowed; NULL */
-void fake_cluster_remove(struct fake_cluster *f, enum child child, const char *ns, const char *name);
+/* borrowed; NULL */
+cJSON *fake_cluster_find(struct fake_cluster *f, enum child child, const char *ns,
+                         const char *name);
+void fake_cluster_remove(struct fake_cluster *f, enum child child, const char *ns,
+                         const char *name);

@@ -5,7 +5,8 @@ int suite_run(const char *name, void (*fill)(Suite *s))
     Suite *s = suite_create(name);
     fill(s);
     SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV); /* CK_TAP_LOG_FILE_NAME, CK_VERBOSITY, CK_RUN_CASE come from the environment */
+    /* CK_TAP_LOG_FILE_NAME, CK_VERBOSITY, CK_RUN_CASE come from the environment */
+    srunner_run_all(r, CK_ENV);
     int failed = srunner_ntests_failed(r);
     srunner_free(r);
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -15,22 +15,22 @@
 int suite_run(const char *name, void (*fill)(Suite *s));
 void suite_add(Suite *s, const char *tcase, const TTest *const *tests, size_t n);
 
-#define SUITE(name)                                                                                                    \
-    static void suite_fill(Suite *s);                                                                                  \
-    int main(void)                                                                                                     \
-    {                                                                                                                  \
-        return suite_run(#name, suite_fill);                                                                           \
-    }                                                                                                                  \
+#define SUITE(name)                                                                                \
+    static void suite_fill(Suite *s);                                                              \
+    int main(void)                                                                                 \
+    {                                                                                              \
+        return suite_run(#name, suite_fill);                                                       \
+    }                                                                                              \
     static void suite_fill(Suite *s)
-#define TESTS(tcase, ...)                                                                                              \
-    do {                                                                                                               \
-        const TTest *const tests_[] = {__VA_ARGS__};                                                                   \
-        suite_add(s, tcase, tests_, ARRAY_LEN(tests_));                                                                \
+#define TESTS(tcase, ...)                                                                          \
+    do {                                                                                           \
+        const TTest *const tests_[] = {__VA_ARGS__};                                               \
+        suite_add(s, tcase, tests_, ARRAY_LEN(tests_));                                            \
     } while (0)
-#define LOOP(tcase, test, from, to)                                                                                    \
-    do {                                                                                                               \
-        TCase *tc_ = tcase_create(tcase);                                                                              \
-        tcase_set_timeout(tc_, 60);                                                                                    \
-        tcase_add_loop_test(tc_, test, (int)(from), (int)(to));                                                        \
-        suite_add_tcase(s, tc_);                                                                                       \
+#define LOOP(tcase, test, from, to)                                                                \
+    do {                                                                                           \
+        TCase *tc_ = tcase_create(tcase);                                                          \
+        tcase_set_timeout(tc_, 60);                                                                \
+        tcase_add_loop_test(tc_, test, (int)(from), (int)(to));                                    \
+        suite_add_tcase(s, tc_);                                                                   \
     } while (0)

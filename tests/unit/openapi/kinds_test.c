@@ -52,5 +52,6 @@ END_TEST
 
 SUITE(kinds)
 {
-    TESTS("kinds", test_tables_have_no_mistakes, test_kind_find, test_kinds_are_few, test_shape_field);
+    TESTS("kinds", test_tables_have_no_mistakes, test_kind_find, test_kinds_are_few,
+          test_shape_field);
 }

@@ -146,8 +146,8 @@ START_TEST(test_merge)
 {
     const struct row *row = &merge_rows[_i];
     SCOPED(json_free_p)
-    cJSON *doc = parse(row->doc),
-          *patch = parse(row->patch), *result = NULL, *expected = parse(row->result);
+    cJSON *doc = parse(row->doc), *patch = parse(row->patch), *result = NULL,
+          *expected = parse(row->result);
     patch_merge(doc, patch, &result);
     SCOPED_FREE char *got = json_to_str(result);
     ck_assert_msg(json_equal(result, expected), "%s with %s gave %s", row->doc, row->patch, got);
@@ -167,8 +167,8 @@ static cJSON *many_operations(size_t n)
 START_TEST(test_too_many)
 {
     SCOPED(json_free_p)
-    cJSON *doc = json_object(),
-          *fits = many_operations(10000), *more = many_operations(10001), *result = NULL;
+    cJSON *doc = json_object(), *fits = many_operations(10000), *more = many_operations(10001),
+          *result = NULL;
     SCOPED(err_fini) struct err err = {0};
     ck_assert_int_eq(patch_json(doc, fits, &result, &err), -ERR_INVALID);
     ck_assert_int_eq(patch_json(doc, more, &result, &err), -ERR_TOO_LARGE);
