@@ -1,0 +1,37 @@
+# What the command line may say: the version's text, and bounds. A bad value ends the program at once with code 2 and one line that
+# names flag and value, before a file is read or anything is contacted. Names carry the ids of the behaviour checklist (M-t...).
+# shellcheck shell=bash source=tests/func/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+# says CODE TEXT ARGUMENT...: what the program prints and how it ends.
+says() {
+    local code=$1 text=$2 out rc=0
+    shift 2
+    out=$(timeout 20 "$SERVER" --tls-cert-file "$WORK/none" --tls-private-key-file "$WORK/none" "$@" 2>&1) || rc=$?
+    is "$text: ends with $code" "$code" "$rc"
+    OUTPUT=$out
+}
+
+# bad FLAG VALUE WHY
+bad() {
+    says 2 "M-t019 $1=$2" "$1=$2"
+    is "M-t019 $1=$2: says why" "sandbox-apiserver: $1: \"$2\" is no $3" "$OUTPUT"
+}
+
+says 0 "M-t017 version" --version
+like "M-t017 version: name and version" '^sandbox-apiserver [^ ]+$' "$OUTPUT"
+is "M-t017 version: one line" 1 "$(wc -l <<<"$OUTPUT")"
+
+for kind in sandbox sandbox-claim sandbox-template sandbox-warm-pool; do
+    bad --$kind-concurrent-workers 0 'number from 1 to 1000'
+    bad --$kind-concurrent-workers x 'number from 1 to 1000'
+done
+bad --sandbox-warm-pool-max-batch-size 0 'number from 1 to 100000'
+for rate in -1 nan inf; do bad --sandbox-warm-pool-max-refill-rate $rate 'number of at least 0'; done
+bad --sandbox-warm-pool-readiness-grace-period 0s 'duration like 20s or 5m above 0'
+bad --sandbox-warm-pool-unschedulable-recheck-interval -1s 'duration like 20s or 5m above 0'
+bad --sandbox-warm-pool-replenish-delay -1s 'duration like 20s or 5m'
+bad --secure-port 70000 'number from 0 to 65535'
+
+says 2 "M-t019 a flag that does not exist" --nonsense
+has "M-t019 a flag that does not exist: is named" "'--nonsense'" "$OUTPUT"
