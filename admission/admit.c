@@ -19,6 +19,13 @@ cJSON *metadata_of(const struct admission *a)
     return json_get(a->object, "metadata");
 }
 
+void admission_fini(struct admission *a)
+{
+    free(a->managers);
+    free(a->managers_as_stored);
+    err_fini(&a->manager_causes);
+}
+
 void warn(struct admission *a, const char *fmt, ...)
 {
     if (!a->warnings)
@@ -147,8 +154,6 @@ int admit(const struct admit_env *env, const struct admit_request *req, cJSON *o
         return err_set(err, ERR_BAD_REQUEST,
                        "the object provided is unrecognized (must be of type %s)", req->kind->kind);
     int rc = run_steps(&a, err);
-    free(a.managers);
-    free(a.managers_as_stored);
-    err_fini(&a.manager_causes);
+    admission_fini(&a);
     return rc;
 }

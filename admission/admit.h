@@ -54,6 +54,12 @@ struct admit_request {
 int admit(const struct admit_env *env, const struct admit_request *req, cJSON *object,
           struct pairs *warnings, struct err *err);
 
+/* Who owns which field of a state that goes another way than through admit: the manager owns what
+ * differs from before, of every endpoint. Writes object's metadata.managedFields, and nothing
+ * else. */
+void admit_record(const struct admit_env *env, const struct kind *kind, const char *manager,
+                  const cJSON *before, cJSON *object);
+
 /* Names, shared with others. Each returns NULL when right, else the text of the failure (static).
  */
 const char *name_check_subdomain(const char *s);

@@ -201,3 +201,19 @@ int step_write_managers(struct admission *a, struct err *err)
         json_set(metadata_of(a), "managedFields", list);
     return 0;
 }
+
+void admit_record(const struct admit_env *env, const struct kind *kind, const char *manager,
+                  const cJSON *before, cJSON *object)
+{
+    const struct admit_request req = {.kind = kind,
+                                      .operation = ADMIT_UPDATE,
+                                      .is_system = true,
+                                      .manager = manager,
+                                      .old = before};
+    SCOPED(admission_fini)
+    struct admission a = {
+        .env = env, .req = &req, .object = object, .is_update = true, .is_main = true};
+    json_remove(metadata_of(&a), "managedFields"); /* a copy of what is stored */
+    step_managed_fields(&a, NULL);
+    step_write_managers(&a, NULL);
+}

@@ -17,6 +17,8 @@ struct admission {
     struct err manager_causes; /* against the list that a client gave */
 };
 
+void admission_fini(struct admission *a);
+
 /* A step: 0, or -code. The order is admit.c's. */
 typedef int (*admit_step)(struct admission *a, struct err *err);
 

@@ -214,6 +214,7 @@ static enum bind_verdict judge(struct bind_try *t, const cJSON *claim)
                  err_text(&err));
         return BIND_SKIP;
     }
+    admit_record(t->registry->admit, ops->claim, ops->manager, claim, new_claim);
     t->claim_json = object_print_stored(new_claim, &t->claim_len);
     t->member_json = object_print_stored(new_member, &t->beside.json_len);
     t->beside.table = registry_table(t->registry, ops->member);

@@ -36,7 +36,7 @@ struct bind_ops {
      * the new states, owned by the caller; their metadata.resourceVersion must be unchanged. */
     enum bind_verdict (*adopt)(void *ctx, const struct bind_plan *plan, const cJSON *claim,
                                const cJSON *member, cJSON **ret_claim, cJSON **ret_member);
-    const char *manager; /* who writes an adopted member, for managedFields */
+    const char *manager; /* who writes claims and adopted members, for managedFields */
     void *ctx;
 };
 

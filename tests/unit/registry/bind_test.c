@@ -7,6 +7,7 @@
 
 #include "apiserver/base/metric.h"
 #include "reconcile/child.h"
+#include "reconcile/claim.h"
 #include "reconcile/keys.h"
 #include "tests/lib/pool_world.h"
 
@@ -51,6 +52,34 @@ START_TEST(test_post)
     ck_assert_str_eq(meta_annotation(claim, ANNOTATION_SANDBOX_NAME), "p-1");
     ck_assert_int_eq(json_i64_or(claim, "metadata.generation", 0), 1);
     ck_assert_int_eq(registry_revision(reg()), before + 1); /* one transaction */
+}
+END_TEST
+
+static const cJSON *entry_of(const cJSON *object, const char *manager, const char *subresource)
+{
+    const cJSON *entry;
+    cJSON_ArrayForEach(entry, json_at(object, "metadata.managedFields"))
+    {
+        if (str_equal(json_str(entry, "manager"), manager) &&
+            str_equal(json_str_or(entry, "subresource", ""), subresource))
+            return entry;
+    }
+    return NULL;
+}
+
+/* The controller owns what the binding wrote, of the claim and of the member. */
+START_TEST(test_managers)
+{
+    pool_world_member(reg(), "p-1", "n", MEMBER_READY);
+    SCOPED(json_free_p) cJSON *claim = post("c");
+    SCOPED(json_free_p) cJSON *member = pool_world_read(reg(), &kind_sandbox, "p-1");
+    const cJSON *status = entry_of(claim, CLAIM_CONTROLLER, "status");
+    const cJSON *main_part = entry_of(claim, CLAIM_CONTROLLER, "");
+    ck_assert(status && main_part && entry_of(claim, "unknown", ""));
+    ck_assert(json_get(json_get(json_get(status, "fieldsV1"), "f:status"), "f:sandbox"));
+    ck_assert(!json_get(json_get(main_part, "fieldsV1"), "f:status"));
+    ck_assert(json_get(json_get(main_part, "fieldsV1"), "f:metadata"));
+    ck_assert(entry_of(member, CLAIM_CONTROLLER, ""));
 }
 END_TEST
 
@@ -388,10 +417,18 @@ SUITE(bind)
     TCase *tc = tcase_create("bind");
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 60);
-    const TTest *const tests[] = {
-        test_post,        test_nobody,     test_index_follows, test_index_after_restart,
-        test_dry_run,     test_name_taken, test_bind_stored,   test_bind_certain,
-        test_lost_member, test_threads,    test_two_servers};
+    const TTest *const tests[] = {test_post,
+                                  test_managers,
+                                  test_nobody,
+                                  test_index_follows,
+                                  test_index_after_restart,
+                                  test_dry_run,
+                                  test_name_taken,
+                                  test_bind_stored,
+                                  test_bind_certain,
+                                  test_lost_member,
+                                  test_threads,
+                                  test_two_servers};
     for (size_t i = 0; i < ARRAY_LEN(tests); i++)
         tcase_add_test(tc, tests[i]);
     tcase_add_loop_test(tc, test_faults, 0, (int)(FAULT_CALLS * ARRAY_LEN(kinds_of_fault)));
