@@ -655,7 +655,11 @@ START_TEST(test_changed_since_judged)
     int rc = warmpool_pass(fx.reconciler, "ns/p", &r);
     memstore_set_watch_down(fx.world.store, false);
     ck_assert(rc < 0 || r.again_after_ms > 0);
-    world_wait_rev(&fx.world, registry_revision(other));
+    int64_t written; /* neither cache had it while the watch was down */
+    ck_assert_int_eq(
+        store_revision(fx.world.store, clock_monotonic_ms(&clock_system) + 10000, &written, NULL),
+        0);
+    world_wait_rev(&fx.world, written);
     settle();
     SCOPED(json_free_p) cJSON *member = get(&kind_sandbox, name);
     ck_assert_ptr_nonnull(member);
