@@ -24,7 +24,7 @@ char *xvasprintf(const char *fmt, va_list args)
 void free_counted(void *p);
 
 /* SCOPED(buf_fini) struct buf b = {0}; calls buf_fini(&b) when b goes out of scope. */
-#define SCOPED(fini) __attribute__((cleanup(fini)))
+#define SCOPED(fini) __attribute__((cleanup(fini), unused)) /* to be ended is use enough */
 /* SCOPED_FREE char *s = ...; */
 #define SCOPED_FREE SCOPED(mem_free_p)
 static inline void mem_free_p(void *pp)

@@ -431,8 +431,8 @@ static const char *const strings[] = {
     "\x7f",
     "\x1b[0m",
     "\xc2\x85",
-    "a\xc2\x85"
-    "b",
+    ("a\xc2\x85"
+     "b"),
     "\xc2\xa0",
     "\xe2\x80\xa8",
     "a\xe2\x80\xa9\n",
