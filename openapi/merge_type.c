@@ -205,7 +205,7 @@ static const char *plain_step(struct arena *arena, const cJSON *item, const stru
 {
     const cJSON *value =
         list->list == LIST_MAP && !list->keys[1] ? json_get(item, *list->keys) : NULL;
-    if (!cJSON_IsString(value) || !is_plain(value->valuestring))
+    if (!value || !cJSON_IsString(value) || !is_plain(value->valuestring))
         return NULL;
     size_t n = strlen(*list->keys), value_n = strlen(value->valuestring);
     char *text = arena_alloc(arena, n + value_n + sizeof "{\"\":\"\"}"), *p = text;
