@@ -169,6 +169,19 @@ bool etcd_server_restart(struct etcd_server *s)
     return true;
 }
 
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    (void)st, (void)type, (void)at;
+    return remove(path);
+}
+
+/* What an attempt left: its address stands in there, and an etcd of another one would wait for it. */
+static void remove_data(const struct etcd_server *s)
+{
+    SCOPED_FREE char *data = xasprintf("%s/data", s->dir);
+    nftw(data, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
 bool etcd_server_start(struct etcd_server *s, const char *program)
 {
     const char *tmp = getenv("TMPDIR");
@@ -188,6 +201,7 @@ bool etcd_server_start(struct etcd_server *s, const char *program)
         if (etcd_server_restart(s))
             return true;
         etcd_server_kill(s);
+        remove_data(s);
     }
     return false;
 }
@@ -206,12 +220,6 @@ void etcd_server_pause(struct etcd_server *s, bool is_paused)
     kill(s->pid, is_paused ? SIGSTOP : SIGCONT);
     if (is_paused)
         waitpid(s->pid, NULL, WUNTRACED); /* a signal sent is not yet a process stopped */
-}
-
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-    (void)st, (void)type, (void)at;
-    return remove(path);
 }
 
 void etcd_server_stop(struct etcd_server *s)
