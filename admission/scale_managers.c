@@ -127,17 +127,6 @@ static int settle(struct scaling *s, bool force, struct err *err)
     return 0;
 }
 
-static void set_replicas(cJSON *parent, const char *path, cJSON *take_number)
-{
-    const char *dot;
-    while ((dot = strchr(path, '.'))) {
-        SCOPED_FREE char *name = xstrndup(path, (size_t)(dot - path));
-        parent = json_ensure_object(parent, name);
-        path = dot + 1;
-    }
-    json_set(parent, path, take_number);
-}
-
 /* The parent with the Scale's number, and with the version and uid that the Scale insists on. */
 static cJSON *scaled(const struct scaling *s, const struct kind *kind, const cJSON *patch,
                      const cJSON *parent)
@@ -152,8 +141,8 @@ static cJSON *scaled(const struct scaling *s, const struct kind *kind, const cJS
             json_set_str(metadata, preconditions[i], value);
     }
     if (is_number || s->after != s->before)
-        set_replicas(out, kind->scale->spec_replicas,
-                     is_number ? json_copy(number) : json_int(s->after));
+        json_set_at(out, kind->scale->spec_replicas,
+                    is_number ? json_copy(number) : json_int(s->after));
     return out;
 }
 

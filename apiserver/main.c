@@ -24,8 +24,8 @@
 #include "apiserver/kube/namespaces.h"
 #include "apiserver/registry/registry.h"
 #include "openapi/kinds.h"
-#include "reconcile/gauges.h"
 #include "reconcile/claim_bind.h"
+#include "reconcile/gauges.h"
 #include "reconcile/reconcile.h"
 #include "storage/compactor.h"
 #include "storage/etcd.h"
@@ -186,13 +186,6 @@ static char **split_list(const char *text)
     return list;
 }
 
-static void free_list(char **list)
-{
-    for (size_t i = 0; list && list[i]; i++)
-        free(list[i]);
-    free(list);
-}
-
 /* Finite and not negative. */
 static bool number_of(const char *text, double *ret)
 {
@@ -214,7 +207,7 @@ static bool flag_set(struct flags *flags, const struct flag *f, const char *valu
     case FLAG_LIST: {
         char **old, **list = split_list(value);
         memcpy(&old, at, sizeof old);
-        free_list(old);
+        strv_free(old);
         memcpy(at, &list, sizeof list);
         return true;
     }
@@ -666,7 +659,7 @@ int main(int argc, char **argv)
     }
     free(app.identity);
     strv_free(app.label_domains);
-    free_list(app.flags.etcd_servers);
-    free_list(app.flags.requestheader_allowed_names);
+    strv_free(app.flags.etcd_servers);
+    strv_free(app.flags.requestheader_allowed_names);
     return status;
 }

@@ -144,21 +144,9 @@ static void sort_conditions(cJSON *conditions)
     }
 }
 
-static cJSON *status_copy(const cJSON *claim)
-{
-    cJSON *status = json_copy(json_get(claim, "status"));
-    if (!cJSON_IsObject(status)) {
-        json_free(status);
-        status = json_object();
-    }
-    if (!cJSON_IsArray(json_get(status, "conditions")))
-        json_set(status, "conditions", json_array());
-    return status;
-}
-
 cJSON *claim_status(const cJSON *claim, const struct claim_outcome *outcome, int64_t now_unix_s)
 {
-    cJSON *status = status_copy(claim);
+    cJSON *status = condition_status_copy(claim);
     struct status_work w = {
         .claim = claim, .conditions = json_get(status, "conditions"), .now_s = now_unix_s};
     mirror_ready(&w, outcome);

@@ -46,3 +46,15 @@ void condition_remove(cJSON *conditions, const char *type)
     if (is)
         json_remove_node(conditions, is);
 }
+
+cJSON *condition_status_copy(const cJSON *object)
+{
+    cJSON *status = json_copy(json_get(object, "status"));
+    if (!cJSON_IsObject(status)) {
+        json_free(status);
+        status = json_object();
+    }
+    if (!cJSON_IsArray(json_get(status, "conditions")))
+        json_set(status, "conditions", json_array());
+    return status;
+}

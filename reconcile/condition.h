@@ -15,3 +15,5 @@ bool condition_has_reason(const cJSON *conditions, const char *type, const char 
  * changes. */
 void condition_set(cJSON *conditions, const struct condition *c, int64_t now_unix_s);
 void condition_remove(cJSON *conditions, const char *type); /* keeps the order of the others */
+/* An object's status to be changed, with its conditions as a list, be it empty. The caller's. */
+cJSON *condition_status_copy(const cJSON *object);

@@ -501,18 +501,6 @@ static void set_pod_fields(cJSON *status, const cJSON *sandbox, const cJSON *pod
     }
 }
 
-static cJSON *status_copy(const cJSON *sandbox)
-{
-    cJSON *status = json_copy(json_get(sandbox, "status"));
-    if (!cJSON_IsObject(status)) {
-        json_free(status);
-        status = json_object();
-    }
-    if (!cJSON_IsArray(json_get(status, "conditions")))
-        json_set(status, "conditions", json_array());
-    return status;
-}
-
 static struct status_work status_begin(const cJSON *sandbox, cJSON *status, int64_t now_unix_s)
 {
     return (struct status_work){
@@ -526,7 +514,7 @@ static struct status_work status_begin(const cJSON *sandbox, cJSON *status, int6
 cJSON *sandbox_status(const cJSON *sandbox, const struct sandbox_outcome *outcome,
                       const char *cluster_domain, int64_t now_unix_s)
 {
-    cJSON *status = status_copy(sandbox);
+    cJSON *status = condition_status_copy(sandbox);
     struct status_work w = status_begin(sandbox, status, now_unix_s);
     w.outcome = outcome;
     w.is_owned = outcome->pod && owner_class(outcome->pod, sandbox) == OWNED;
@@ -541,7 +529,7 @@ cJSON *sandbox_status(const cJSON *sandbox, const struct sandbox_outcome *outcom
 
 cJSON *sandbox_status_expired(const cJSON *sandbox, int64_t now_unix_s)
 {
-    cJSON *status = status_copy(sandbox);
+    cJSON *status = condition_status_copy(sandbox);
     struct status_work w = status_begin(sandbox, status, now_unix_s);
     set(&w, "Ready", "False", "SandboxExpired", "Sandbox has expired");
     condition_remove(w.conditions, "PodScheduled");

@@ -98,18 +98,24 @@ static int64_t now_ms(void)
     return clock_monotonic_ms(&clock_system);
 }
 
+static struct fetch_request post_to(const struct etcd_conn *c, const char *url,
+                                    const struct buf *body, int64_t timeout_ms)
+{
+    return (struct fetch_request){.method = "POST",
+                                  .url = url,
+                                  .body = buf_cstr(body),
+                                  .body_len = body->len,
+                                  .tls = &c->tls,
+                                  .timeout_ms = timeout_ms};
+}
+
 /* One request to one endpoint; what fetch says about a POST, seen by kind. */
 static int try_endpoint(struct etcd_conn *c, size_t endpoint, enum etcd_call kind, const char *path,
                         const struct buf *body, int64_t timeout_ms, struct fetch_response *ret,
                         struct err *err)
 {
     SCOPED_FREE char *url = xasprintf("%s%s", c->endpoints[endpoint], path);
-    struct fetch_request req = {.method = "POST",
-                                .url = url,
-                                .body = buf_cstr(body),
-                                .body_len = body->len,
-                                .tls = &c->tls,
-                                .timeout_ms = timeout_ms};
+    struct fetch_request req = post_to(c, url, body, timeout_ms);
     SCOPED(fetch_response_fini) struct fetch_response res = {0};
     int r = fetch_do(c->fetch, &req, &res, err);
     if (r < 0)
@@ -185,12 +191,7 @@ struct fetch_stream *etcd_conn_open(struct etcd_conn *c, const char *path, const
 {
     size_t endpoint = working(c);
     SCOPED_FREE char *url = xasprintf("%s%s", c->endpoints[endpoint], path);
-    struct fetch_request req = {.method = "POST",
-                                .url = url,
-                                .body = buf_cstr(body),
-                                .body_len = body->len,
-                                .tls = &c->tls,
-                                .timeout_ms = OPEN_TIMEOUT_MS};
+    struct fetch_request req = post_to(c, url, body, OPEN_TIMEOUT_MS);
     *ret_endpoint = endpoint;
     return fetch_open(c->fetch, &req, ops, ctx);
 }

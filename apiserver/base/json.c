@@ -398,6 +398,15 @@ cJSON *json_ensure_object(cJSON *object, const char *name)
     return node;
 }
 
+void json_set_at(cJSON *tree, const char *path, cJSON *take_value)
+{
+    for (const char *dot; (dot = strchr(path, '.')) != NULL; path = dot + 1) {
+        SCOPED_FREE char *name = xstrndup(path, (size_t)(dot - path));
+        tree = json_ensure_object(tree, name);
+    }
+    json_set(tree, path, take_value);
+}
+
 /* ---- order, equality, copies ---- */
 
 static int compare_names(const void *a, const void *b)

@@ -107,4 +107,6 @@ void json_replace_item(cJSON *container, cJSON *item, cJSON *take_value);
 void json_insert(cJSON *array, size_t index, cJSON *take_value);
 /* the member, made {} when absent or no object */
 cJSON *json_ensure_object(cJSON *object, const char *name);
+/* Sets "a.b.c", making the objects on the way. */
+void json_set_at(cJSON *tree, const char *path, cJSON *take_value);
 size_t json_len(const cJSON *node); /* members or items; counts, so O(n) */

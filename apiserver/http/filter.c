@@ -189,20 +189,11 @@ static void add_requirements(const struct request *req, cJSON **ret_fields, cJSO
 static int enter_authorize(struct pipeline *p, struct request *req, struct response *resp,
                            struct err *err)
 {
-    const struct route *r = &req->route;
     SCOPED(json_free_p) cJSON *fields = NULL, *labels = NULL;
     add_requirements(req, &fields, &labels);
-    struct access access = {.verb = r->verb,
-                            .is_resource = r->is_resource,
-                            .path = r->path,
-                            .namespace_name = r->namespace_name,
-                            .group = r->group,
-                            .version = r->version,
-                            .resource = r->resource,
-                            .subresource = r->subresource,
-                            .name = r->name,
-                            .field_selector = fields,
-                            .label_selector = labels};
+    struct access access = handler_access(req);
+    access.field_selector = fields;
+    access.label_selector = labels;
     int result = auth_authorize(p->config.auth, &req->user, &access, err);
     if (result == -ERR_FORBIDDEN)
         respond_header(resp, "X-Content-Type-Options", "nosniff");

@@ -8,6 +8,7 @@
 #include "apiserver/http/documents.h"
 #include "apiserver/http/negotiate.h"
 #include "apiserver/http/pipeline.h"
+#include "apiserver/http/respond.h"
 
 struct pipeline {
     struct pipeline_config config; /* defaults filled in */
@@ -32,6 +33,12 @@ handler_fn health_serve, metrics_serve;
 int handler_check_name(const struct request *req, struct err *err);
 /* What of a write's input is refused before its options are read: type and size of the body. */
 int handler_check_body(const struct request *req, struct err *err);
+
+/* To answer with the objects of req's kind. All is borrowed. */
+struct answer handler_answer(const struct pipeline *p, const struct request *req,
+                             const struct negotiated *form);
+/* What req asks to do, as authorizers see it. Strings are req's. */
+struct access handler_access(const struct request *req);
 
 /* ---- metrics.c ---- */
 

@@ -31,3 +31,24 @@ int handler_check_body(const struct request *req, struct err *err)
     int r = negotiate_body(&req->headers, &type, err);
     return r < 0 ? r : body_check_size(req, err);
 }
+
+struct answer handler_answer(const struct pipeline *p, const struct request *req,
+                             const struct negotiated *form)
+{
+    return (struct answer){
+        .req = req, .form = form, .kind = req->route.kind, .clock = p->config.clock};
+}
+
+struct access handler_access(const struct request *req)
+{
+    const struct route *r = &req->route;
+    return (struct access){.verb = r->verb,
+                           .is_resource = r->is_resource,
+                           .path = r->path,
+                           .namespace_name = r->namespace_name,
+                           .group = r->group,
+                           .version = r->version,
+                           .resource = r->resource,
+                           .subresource = r->subresource,
+                           .name = r->name};
+}

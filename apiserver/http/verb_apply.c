@@ -15,16 +15,8 @@ struct caller {
 static int may_create(void *ctx, struct err *err)
 {
     const struct caller *c = ctx;
-    const struct route *r = &c->req->route;
-    const struct access access = {.verb = "create",
-                                  .is_resource = true,
-                                  .path = r->path,
-                                  .namespace_name = r->namespace_name,
-                                  .group = r->group,
-                                  .version = r->version,
-                                  .resource = r->resource,
-                                  .subresource = r->subresource,
-                                  .name = r->name};
+    struct access access = handler_access(c->req);
+    access.verb = "create";
     return auth_authorize(c->p->config.auth, &c->req->user, &access, err);
 }
 
@@ -36,7 +28,7 @@ int verb_apply(struct pipeline *p, struct request *req, struct response *resp, s
     struct caller caller = {.p = p, .req = req};
     SCOPED(pairs_fini) struct pairs repeated = {0};
     SCOPED(json_free_p) cJSON *patch = NULL;
-    struct object *o = NULL;
+    SCOPED(object_unref_p) struct object *o = NULL;
     bool is_forced, is_created;
     if (negotiate(&req->headers, &req->params, NEGOTIATE_RESOURCE, &form, err) < 0 ||
         params_apply(req, &options, &is_forced, err) < 0 ||
@@ -54,10 +46,8 @@ int verb_apply(struct pipeline *p, struct request *req, struct response *resp, s
     int result = registry_apply(p->config.registry, &apply, &options, &o, &is_created, err);
     if (result < 0)
         return result;
-    const struct answer a = {.req = req, .form = &form, .kind = r->kind, .clock = p->config.clock};
+    const struct answer a = handler_answer(p, req, &form);
     bool is_scale = strcmp(r->subresource, "scale") == 0;
-    result = is_scale ? respond_scale(&a, o, resp, err)
-                      : respond_object(&a, is_created ? 201 : 200, o, resp, err);
-    object_unref(o);
-    return result;
+    return is_scale ? respond_scale(&a, o, resp, err)
+                    : respond_object(&a, is_created ? 201 : 200, o, resp, err);
 }

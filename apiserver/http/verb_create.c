@@ -13,7 +13,7 @@ int verb_create(struct pipeline *p, struct request *req, struct response *resp, 
     struct write_options options;
     SCOPED(pairs_fini) struct pairs findings = {0};
     cJSON *tree = NULL;
-    struct object *o = NULL;
+    SCOPED(object_unref_p) struct object *o = NULL;
     if (negotiate(&req->headers, &req->params, NEGOTIATE_RESOURCE, &form, err) < 0 ||
         handler_check_body(req, err) < 0 || params_write(req, "CreateOptions", &options, err) < 0 ||
         body_decode_object(req, r->kind, options.field_validation, &findings, &tree, err) < 0)
@@ -23,8 +23,6 @@ int verb_create(struct pipeline *p, struct request *req, struct response *resp, 
         registry_create(p->config.registry, r->kind, r->namespace_name, tree, &options, &o, err);
     if (result < 0)
         return result;
-    struct answer a = {.req = req, .form = &form, .kind = r->kind, .clock = p->config.clock};
-    result = respond_object(&a, 201, o, resp, err);
-    object_unref(o);
-    return result;
+    const struct answer a = handler_answer(p, req, &form);
+    return respond_object(&a, 201, o, resp, err);
 }

@@ -25,7 +25,7 @@ int verb_delete(struct pipeline *p, struct request *req, struct response *resp, 
     struct negotiated form;
     struct delete_options options;
     SCOPED(json_free_p) cJSON *tree = NULL;
-    struct object *o = NULL;
+    SCOPED(object_unref_p) struct object *o = NULL;
     bool is_gone = false;
     if (handler_check_name(req, err) < 0 ||
         negotiate(&req->headers, &req->params, NEGOTIATE_RESOURCE, &form, err) < 0 ||
@@ -35,10 +35,8 @@ int verb_delete(struct pipeline *p, struct request *req, struct response *resp, 
                                  &o, &is_gone, err);
     if (result < 0)
         return result;
-    struct answer a = {.req = req, .form = &form, .kind = r->kind, .clock = p->config.clock};
-    result = respond_deleted(&a, &options, o, is_gone, resp, err);
-    object_unref(o);
-    return result;
+    const struct answer a = handler_answer(p, req, &form);
+    return respond_deleted(&a, &options, o, is_gone, resp, err);
 }
 
 int verb_deletecollection(struct pipeline *p, struct request *req, struct response *resp,
@@ -67,6 +65,6 @@ int verb_deletecollection(struct pipeline *p, struct request *req, struct respon
     selector_free(selector);
     if (result < 0)
         return result;
-    struct answer a = {.req = req, .form = &form, .kind = r->kind, .clock = p->config.clock};
+    const struct answer a = handler_answer(p, req, &form);
     return respond_list(&a, &found, resp, err);
 }

@@ -11,7 +11,7 @@ int verb_get(struct pipeline *p, struct request *req, struct response *resp, str
     const struct route *r = &req->route;
     struct negotiated form;
     struct read_version version;
-    struct object *o = NULL;
+    SCOPED(object_unref_p) struct object *o = NULL;
     if (handler_check_name(req, err) < 0 ||
         negotiate(&req->headers, &req->params, NEGOTIATE_RESOURCE, &form, err) < 0)
         return -(int)err->code;
@@ -24,8 +24,6 @@ int verb_get(struct pipeline *p, struct request *req, struct response *resp, str
                               req->deadline_ms, &o, err);
     if (result < 0)
         return result;
-    struct answer a = {.req = req, .form = &form, .kind = r->kind, .clock = p->config.clock};
-    result = respond_object(&a, 200, o, resp, err);
-    object_unref(o);
-    return result;
+    const struct answer a = handler_answer(p, req, &form);
+    return respond_object(&a, 200, o, resp, err);
 }

@@ -28,6 +28,6 @@ int verb_list(struct pipeline *p, struct request *req, struct response *resp, st
     selector_free(selector);
     if (result < 0)
         return result;
-    struct answer a = {.req = req, .form = &form, .kind = r->kind, .clock = p->config.clock};
+    const struct answer a = handler_answer(p, req, &form);
     return respond_list(&a, &found, resp, err);
 }

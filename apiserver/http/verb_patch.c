@@ -77,7 +77,7 @@ int verb_patch(struct pipeline *p, struct request *req, struct response *resp, s
     struct negotiated form;
     struct write_options options;
     SCOPED(patch_call_fini) struct patch_call call = {0};
-    struct object *o = NULL;
+    SCOPED(object_unref_p) struct object *o = NULL;
     if (patch_call_start(&call, req, err) < 0 || handler_check_name(req, err) < 0 ||
         negotiate(&req->headers, &req->params, NEGOTIATE_RESOURCE, &form, err) < 0 ||
         body_check_size(req, err) < 0)
@@ -97,8 +97,6 @@ int verb_patch(struct pipeline *p, struct request *req, struct response *resp, s
     int result = registry_update(p->config.registry, &update, &options, &o, err);
     if (result < 0)
         return result;
-    struct answer a = {.req = req, .form = &form, .kind = r->kind, .clock = p->config.clock};
-    result = respond_object(&a, 200, o, resp, err);
-    object_unref(o);
-    return result;
+    const struct answer a = handler_answer(p, req, &form);
+    return respond_object(&a, 200, o, resp, err);
 }

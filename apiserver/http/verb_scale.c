@@ -155,7 +155,7 @@ int verb_scale_get(struct pipeline *p, struct request *req, struct response *res
     const struct route *r = &req->route;
     struct negotiated form;
     struct read_version version;
-    struct object *o = NULL;
+    SCOPED(object_unref_p) struct object *o = NULL;
     if (handler_check_name(req, err) < 0 ||
         negotiate(&req->headers, &req->params, NEGOTIATE_RESOURCE, &form, err) < 0 ||
         params_version(pairs_get(&req->params, "resourceVersion"), &version, err) < 0)
@@ -164,10 +164,8 @@ int verb_scale_get(struct pipeline *p, struct request *req, struct response *res
                               req->deadline_ms, &o, err);
     if (result < 0)
         return result;
-    struct answer a = {.req = req, .form = &form, .kind = r->kind, .clock = p->config.clock};
-    result = respond_scale(&a, o, resp, err);
-    object_unref(o);
-    return result;
+    const struct answer a = handler_answer(p, req, &form);
+    return respond_scale(&a, o, resp, err);
 }
 
 /* ---- writing ---- */
@@ -225,17 +223,6 @@ static int check_names(const struct route *r, const cJSON *scale, struct err *er
     return 0;
 }
 
-static void set_path(cJSON *tree, const char *path, cJSON *take_value)
-{
-    const char *dot;
-    while ((dot = strchr(path, '.'))) {
-        SCOPED_FREE char *name = xstrndup(path, (size_t)(dot - path));
-        tree = json_ensure_object(tree, name);
-        path = dot + 1;
-    }
-    json_set(tree, path, take_value);
-}
-
 /* The parent with the Scale's replicas, and with the version and uid that the Scale insists on. */
 static cJSON *parent_with(const struct kind *kind, const cJSON *old, const cJSON *scale)
 {
@@ -246,7 +233,8 @@ static cJSON *parent_with(const struct kind *kind, const cJSON *old, const cJSON
         if (*value && strcmp(value, "0") != 0)
             json_set_str(metadata, preconditions[i], value);
     }
-    set_path(parent, kind->scale->spec_replicas, json_int(json_i64_or(scale, "spec.replicas", 0)));
+    json_set_at(parent, kind->scale->spec_replicas,
+                json_int(json_i64_or(scale, "spec.replicas", 0)));
     return parent;
 }
 
@@ -279,7 +267,7 @@ static int write_scale(struct pipeline *p, struct scale_call *c, const struct ne
                        const struct write_options *options, struct response *resp, struct err *err)
 {
     const struct route *r = &c->req->route;
-    struct object *o = NULL;
+    SCOPED(object_unref_p) struct object *o = NULL;
     struct update_request update = {.kind = r->kind,
                                     .namespace_name = r->namespace_name,
                                     .name = r->name,
@@ -290,10 +278,8 @@ static int write_scale(struct pipeline *p, struct scale_call *c, const struct ne
     int result = registry_update(p->config.registry, &update, options, &o, err);
     if (result < 0)
         return result;
-    struct answer a = {.req = c->req, .form = form, .kind = r->kind, .clock = p->config.clock};
-    result = respond_scale(&a, o, resp, err);
-    object_unref(o);
-    return result;
+    const struct answer a = handler_answer(p, c->req, form);
+    return respond_scale(&a, o, resp, err);
 }
 
 /* Members that a Scale has not: warned about or, when strict, refused. */

@@ -21,7 +21,7 @@ int verb_update(struct pipeline *p, struct request *req, struct response *resp, 
     struct write_options options;
     SCOPED(pairs_fini) struct pairs findings = {0};
     SCOPED(json_free_p) cJSON *tree = NULL;
-    struct object *o = NULL;
+    SCOPED(object_unref_p) struct object *o = NULL;
     if (handler_check_name(req, err) < 0 ||
         negotiate(&req->headers, &req->params, NEGOTIATE_RESOURCE, &form, err) < 0 ||
         handler_check_body(req, err) < 0 || params_write(req, "UpdateOptions", &options, err) < 0 ||
@@ -37,8 +37,6 @@ int verb_update(struct pipeline *p, struct request *req, struct response *resp, 
     int result = registry_update(p->config.registry, &update, &options, &o, err);
     if (result < 0)
         return result;
-    struct answer a = {.req = req, .form = &form, .kind = r->kind, .clock = p->config.clock};
-    result = respond_object(&a, 200, o, resp, err);
-    object_unref(o);
-    return result;
+    const struct answer a = handler_answer(p, req, &form);
+    return respond_object(&a, 200, o, resp, err);
 }

@@ -530,7 +530,9 @@ START_TEST(building)
     json_set_int(json_ensure_object(o, "d"), "e", 2);
     json_set_int(json_ensure_object(o, "d"), "f", 3);
     json_ensure_object(o, "a");
-    expect(o, "{\"a\":{},\"b\":1,\"c\":[false,\"s\"],\"d\":{\"e\":2,\"f\":3}}");
+    json_set_at(o, "d.g.h", json_int(4));
+    json_set_at(o, "d.e", json_int(5));
+    expect(o, "{\"a\":{},\"b\":1,\"c\":[false,\"s\"],\"d\":{\"e\":5,\"f\":3,\"g\":{\"h\":4}}}");
 }
 END_TEST
 
