@@ -202,8 +202,7 @@ static void set_transport(struct call *c, const struct fetch_request *req)
     SET(c, CURLOPT_PROTOCOLS_STR, "http,https");
     SET(c, CURLOPT_FOLLOWLOCATION, 0L);
     SET(c, CURLOPT_PROXY, "");
-    SET(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
-    SET(c, CURLOPT_PIPEWAIT, 0L);
+    SET(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1); /* not 2: see fetch.h */
     SET(c, CURLOPT_TCP_NODELAY, 1L);
     SET(c, CURLOPT_TCP_KEEPALIVE, 1L);
     SET(c, CURLOPT_TCP_KEEPIDLE, 20L);

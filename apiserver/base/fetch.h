@@ -1,7 +1,9 @@
 /* The door to libcurl: one thread drives one multi handle and every outgoing socket. Calls block
  * with a deadline (fetch_do) or stream (fetch_open). Any thread but fetch's own may call; stream
  * callbacks run on the fetch thread and must not block nor call fetch_do. Redirects are never
- * followed, proxies from the environment never used. */
+ * followed, proxies from the environment never used. HTTP/1.1 only: what libcurl 7.88 (Debian 12)
+ * has read for one stream of an HTTP/2 connection while it looked after another, it may keep until
+ * more comes, and of a quiet watch nothing more comes. */
 #pragma once
 
 #include <stdbool.h>
