@@ -1,5 +1,6 @@
-/* Fuzz target for server-side apply: what is stored and what is applied, a line each, as Sandboxes. Applying again and again
- * settles; what one write changes, the managers of fields follow, and their list reads as it was printed. */
+/* Fuzz target for server-side apply: what is stored and what is applied, a line each, as Sandboxes.
+ * Applying again and again settles; what one write changes, the managers of fields follow, and
+ * their list reads as it was printed. */
 #include <stdint.h>
 #include <stdlib.h>
 

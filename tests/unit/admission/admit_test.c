@@ -696,6 +696,5 @@ SUITE(admit)
     LOOP("update", test_update, 0, ARRAY_LEN(updates));
     LOOP("volumes", test_volumes, 0, ARRAY_LEN(volumes));
     TESTS("rest", test_type_meta, test_generate_name, test_annotations_size, test_strict,
-          test_repeats, test_patch_texts, test_service_name, test_rules_parse,
-          test_namespace);
+          test_repeats, test_patch_texts, test_service_name, test_rules_parse, test_namespace);
 }
