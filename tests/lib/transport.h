@@ -46,7 +46,7 @@ struct transport_call {
     size_t body_len;
     bool with_certificate;
 };
-/* By libcurl, with the best protocol there is; returns the status. */
+/* Over HTTP/1.1; returns the status. */
 int transport_call(const struct transport_call *call, struct fetch_response *ret);
 bool transport_says(const struct fetch_response *r, const char *text);
 
