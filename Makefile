@@ -35,6 +35,8 @@ PKG_LIBS   = $(shell pkg-config --libs $(PKGS) 2>/dev/null)
 CFLAGS   ?=
 ALL_CFLAGS = -std=gnu17 -D_GNU_SOURCE -I. -I$(OUT) $(PKG_CFLAGS) $(WARN) $(OPT) -fno-common -fPIE -pthread $(CFLAGS)
 ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now -pthread $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
+# What has no main() of its own: with clang's fuzzer (SAN=fuzzer-no-link,...) its main() comes from there, else from our replay driver.
+FUZZ_MAIN = $(if $(findstring fuzzer,$(SAN)),-fsanitize=fuzzer,$(OUT)/tests/fuzz/driver.o)
 
 # ---- the tree: one archive per folder, in link order (a folder may use those after it) -------------------------------
 LAYERS := apiserver/http reconcile apiserver/registry apiserver/auth admission apiserver/kube openapi storage apiserver/base
@@ -60,7 +62,7 @@ OTHER_SRC := apiserver/main.c $(UNIT_SRC) $(FUZZ_SRC) tests/fuzz/driver.c $(wild
 DEPS := $(patsubst %.c,$(OUT)/%.d,$(foreach l,$(LAYERS),$(call src_of,$(l))) $(OTHER_SRC))
 
 .DEFAULT_GOAL := all
-.PHONY: all check check-san test demo contract controllers fuzz-check tidy format layers install clean help units fuzz-targets func-targets deps
+.PHONY: all check check-san test demo contract controllers fuzz-check fuzz tidy format layers install clean help units fuzz-targets func-targets deps
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -90,7 +92,7 @@ $(OUT)/tests/http/%_test: $(OUT)/tests/http/%_test.o $(TEST_LIB) $(LIBS)
 $(FUNC_BIN): $(OUT)/%: $(OUT)/%.o $(LIBS)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(LIBS) $(PKG_LIBS)
 $(OUT)/tests/fuzz/%: $(OUT)/tests/fuzz/%.o $(OUT)/tests/fuzz/driver.o $(LIBS)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(OUT)/tests/fuzz/driver.o $(LIBS) $(PKG_LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(FUZZ_MAIN) $(LIBS) $(PKG_LIBS)
 $(OUT)/hack/gen-shape: $(OUT)/hack/gen-shape.o $(call lib,apiserver/base)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PKG_LIBS)
 $(OUT)/hack/print-crd: $(OUT)/hack/print-crd.o $(call lib,openapi) $(call lib,apiserver/base)
@@ -118,6 +120,8 @@ controllers: deps ## what the tests say of each item of the controllers' contrac
 	$(Q)tests/controllers --out $(OUT)
 fuzz-check: fuzz-targets ## replay each fuzz target's corpus
 	$(Q)tests/run fuzz $(OUT)
+fuzz: ## search for new inputs with clang's fuzzer, every target for SECONDS=3600
+	$(Q)hack/fuzz $(or $(SECONDS),3600)
 tidy: deps ## clang-tidy, cppcheck and gcc -fanalyzer
 	$(Q)hack/tidy
 format: ## clang-format all C files in place

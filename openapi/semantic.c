@@ -54,8 +54,7 @@ static int read_suffix(const char *p, struct decimal *d)
         return 0;
     }
     int64_t exponent;
-    const char *number = p + 1 + (p[0] != 0 && p[1] == '+');
-    if ((*p != 'e' && *p != 'E') || str_to_i64(number, &exponent) < 0 || exponent > 1000 ||
+    if ((*p != 'e' && *p != 'E') || str_to_i64(p + 1, &exponent) < 0 || exponent > 1000 ||
         exponent < -1000)
         return -1;
     d->exponent += (int)exponent;
