@@ -1,7 +1,5 @@
 /* sandbox-apiserver: flags, wiring, ordered start and stop. The only file that knows everybody. */
 #include <errno.h>
-#include <float.h>
-#include <getopt.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -13,9 +11,9 @@
 #include "admission/admit.h"
 #include "admission/rules.h"
 #include "apiserver/auth/auth.h"
-#include "apiserver/base/duration.h"
 #include "apiserver/base/fetch.h"
 #include "apiserver/base/file.h"
+#include "apiserver/base/flags.h"
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/http/pipeline.h"
@@ -59,18 +57,9 @@ struct flags {
     const char *log_level;
 };
 
-enum flag_type { FLAG_STRING, FLAG_LIST, FLAG_INT, FLAG_BOOL, FLAG_NUMBER, FLAG_DURATION };
-struct flag {
-    const char *name;
-    enum flag_type type;
-    size_t offset;    /* in struct flags */
-    const char *dflt; /* text, or NULL */
-    int64_t min, max; /* FLAG_INT; min of FLAG_DURATION, ms */
-    const char *help;
-};
 #define AT(member) offsetof(struct flags, member)
 
-static const struct flag flag_table[] = {
+static const struct flag flag_rows[] = {
     {"bind-address", FLAG_STRING, AT(bind_address), "0.0.0.0", 0, 0,
      "numeric address to listen on"},
     {"secure-port", FLAG_INT, AT(port), "6443", 0, 65535,
@@ -155,95 +144,18 @@ static const struct flag flag_table[] = {
     {"shutdown-grace", FLAG_INT, AT(shutdown_grace_s), "10", 0, 3600,
      "seconds that requests under way may still take then"},
     {"log-level", FLAG_STRING, AT(log_level), "info", 0, 0, "debug, info, warn or error"},
+    {0},
 };
 
-static void usage(FILE *out)
-{
-    fprintf(out, "sandbox-apiserver " VERSION "\n"
-                 "Serves agents.x-k8s.io and extensions.agents.x-k8s.io to a Kubernetes cluster "
-                 "and makes what\n"
-                 "the objects ask for.\n\nusage: sandbox-apiserver --tls-cert-file F "
-                 "--tls-private-key-file F [flags]\n\n");
-    for (size_t i = 0; i < ARRAY_LEN(flag_table); i++) {
-        const struct flag *f = &flag_table[i];
-        fprintf(out, "  --%-32s %s%s%s%s\n", f->name, f->help, f->dflt ? " [" : "",
-                f->dflt ? f->dflt : "", f->dflt ? "]" : "");
-    }
-    fprintf(out, "  --%-32s %s\n  --%-32s %s\n", "version", "print the version", "help",
-            "print this");
-}
-
-static char **split_list(const char *text)
-{
-    size_t n = 0;
-    char **list = xcalloc(strlen(text) + 2, sizeof *list);
-    for (const char *p = text; *p; p += *p == ',') {
-        size_t len = strcspn(p, ",");
-        if (len)
-            list[n++] = xstrndup(p, len);
-        p += len;
-    }
-    return list;
-}
-
-/* Finite and not negative. */
-static bool number_of(const char *text, double *ret)
-{
-    char *end;
-    *ret = strtod(text, &end);
-    return *text && !*end && *ret >= 0 && *ret <= DBL_MAX;
-}
-
-/* False and a line on stderr when the value does not fit the flag. */
-static bool flag_set(struct flags *flags, const struct flag *f, const char *value)
-{
-    char *at = (char *)flags + f->offset;
-    int64_t number;
-    double decimal;
-    switch (f->type) {
-    case FLAG_STRING:
-        memcpy(at, &value, sizeof value);
-        return true;
-    case FLAG_LIST: {
-        char **old, **list = split_list(value);
-        memcpy(&old, at, sizeof old);
-        strv_free(old);
-        memcpy(at, &list, sizeof list);
-        return true;
-    }
-    case FLAG_INT:
-        if (str_to_i64(value, &number) == 0 && number >= f->min && number <= f->max) {
-            memcpy(at, &number, sizeof number);
-            return true;
-        }
-        fprintf(stderr, "sandbox-apiserver: --%s: \"%s\" is no number from %lld to %lld\n", f->name,
-                value, (long long)f->min, (long long)f->max);
-        return false;
-    case FLAG_NUMBER:
-        if (number_of(value, &decimal)) {
-            memcpy(at, &decimal, sizeof decimal);
-            return true;
-        }
-        fprintf(stderr, "sandbox-apiserver: --%s: \"%s\" is no number of at least 0\n", f->name,
-                value);
-        return false;
-    case FLAG_DURATION:
-        if (duration_parse_ms(value, &number) == 0 && number >= f->min) {
-            memcpy(at, &number, sizeof number);
-            return true;
-        }
-        fprintf(stderr, "sandbox-apiserver: --%s: \"%s\" is no duration like 20s or 5m%s\n",
-                f->name, value, f->min ? " above 0" : "");
-        return false;
-    case FLAG_BOOL:
-        if (str_to_bool(value, (bool *)at) == 0)
-            return true;
-        fprintf(stderr, "sandbox-apiserver: --%s: \"%s\" is neither true nor false\n", f->name,
-                value);
-        return false;
-    }
-    return false;
-}
+static const struct flag_table flag_table = {
+    .program = "sandbox-apiserver",
+    .version = VERSION,
+    .about = "Serves agents.x-k8s.io and extensions.agents.x-k8s.io to a Kubernetes cluster and "
+             "makes what\n"
+             "the objects ask for.\n\n"
+             "usage: sandbox-apiserver --tls-cert-file F --tls-private-key-file F [flags]\n",
+    .flags = flag_rows,
+};
 
 /* What the flags say together. */
 static bool flags_check(const struct flags *f)
@@ -264,41 +176,6 @@ static bool flags_check(const struct flags *f)
     if (wrong)
         fprintf(stderr, "sandbox-apiserver: %s (--help lists the flags)\n", wrong);
     return !wrong;
-}
-
-/* 0 = go on, else exit with *ret_status. */
-static int flags_parse(int argc, char **argv, struct flags *flags, int *ret_status)
-{
-    enum { HELP = ARRAY_LEN(flag_table), FLAG_VERSION, N };
-    struct option options[N + 1] = {
-        [HELP] = {"help", no_argument, NULL, HELP + 1000},
-        [FLAG_VERSION] = {"version", no_argument, NULL, FLAG_VERSION + 1000}};
-    for (size_t i = 0; i < ARRAY_LEN(flag_table); i++) {
-        bool is_switch = flag_table[i].type == FLAG_BOOL;
-        options[i] =
-            (struct option){flag_table[i].name, is_switch ? optional_argument : required_argument,
-                            NULL, (int)i + 1000};
-        if (flag_table[i].dflt)
-            flag_set(flags, &flag_table[i], flag_table[i].dflt);
-    }
-    *ret_status = 2;
-    for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
-        if (c == 'h' || c == HELP + 1000 || c == FLAG_VERSION + 1000) {
-            if (c == FLAG_VERSION + 1000)
-                printf("sandbox-apiserver %s\n", VERSION);
-            else
-                usage(stdout);
-            *ret_status = 0;
-            return -1;
-        }
-        if (c < 1000 || !flag_set(flags, &flag_table[c - 1000], optarg ? optarg : "true"))
-            return -1;
-    }
-    if (optind < argc) {
-        fprintf(stderr, "sandbox-apiserver: \"%s\" is no flag (--help lists them)\n", argv[optind]);
-        return -1;
-    }
-    return flags_check(flags) ? 0 : -1;
 }
 
 /* ---- wiring ---- */
@@ -643,7 +520,11 @@ int main(int argc, char **argv)
     struct app app = {0};
     int status;
     enum log_level level;
-    int rc = flags_parse(argc, argv, &app.flags, &status);
+    int rc = flags_parse(&flag_table, argc, argv, &app.flags, &status);
+    if (rc == 0 && !flags_check(&app.flags)) {
+        status = 2;
+        rc = -1;
+    }
     if (rc == 0 && log_parse_level(app.flags.log_level, &level) < 0) {
         fprintf(stderr, "sandbox-apiserver: --log-level is debug, info, warn or error\n");
         rc = -1;

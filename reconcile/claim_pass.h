@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
+#include "apiserver/base/loop.h"
 #include "reconcile/claim.h"
-#include "reconcile/loop.h"
 #include "reconcile/pass.h"
 
 struct claim_reconciler_config {

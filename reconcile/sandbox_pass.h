@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "reconcile/loop.h"
+#include "apiserver/base/loop.h"
 #include "reconcile/pass.h"
 
 struct sandbox_reconciler_config {

@@ -1,7 +1,7 @@
 /* One pass over one SandboxTemplate: its label, its NetworkPolicy (template.c). */
 #pragma once
 
-#include "reconcile/loop.h"
+#include "apiserver/base/loop.h"
 #include "reconcile/pass.h"
 
 #define TEMPLATE_CONTROLLER "sandboxtemplate-controller" /* field manager */

@@ -7,7 +7,7 @@
  * revision is. No list of expected events is kept, so none can be lost. */
 #pragma once
 
-#include "reconcile/loop.h"
+#include "apiserver/base/loop.h"
 #include "reconcile/pass.h"
 
 struct warmpool_settings {      /* 0 = the default */

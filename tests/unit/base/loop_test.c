@@ -3,7 +3,7 @@
 #include <stdatomic.h>
 
 #include "apiserver/base/clock.h"
-#include "reconcile/loop.h"
+#include "apiserver/base/loop.h"
 #include "tests/lib/suite.h"
 
 #define KEYS 50

@@ -1,4 +1,4 @@
-#include "reconcile/loop.h"
+#include "apiserver/base/loop.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -39,7 +39,7 @@ struct loop {
 
 static struct metric depth_metric = {
     .name = "workqueue_depth",
-    .help = "Keys waiting in a reconcile queue.",
+    .help = "Keys waiting in a work queue.",
     .type = METRIC_GAUGE,
     .labels = {"name"},
 };
@@ -306,8 +306,8 @@ void loop_start(struct loop *l)
     l->n_threads = l->config.workers;
     l->threads = xcalloc((size_t)l->n_threads, sizeof *l->threads);
     for (int i = 0; i < l->n_threads; i++)
-        thread_start(&l->threads[i], "reconcile", worker, l);
-    log_info("reconcile queue started name=%s workers=%d", l->config.name, l->n_threads);
+        thread_start(&l->threads[i], "work", worker, l);
+    log_info("work queue started name=%s workers=%d", l->config.name, l->n_threads);
 }
 
 void loop_stop(struct loop *l)
