@@ -37,12 +37,14 @@ void blueprint_secure_pod(const cJSON *template, cJSON *pod_spec)
         json_set_bool(pod_spec, "automountServiceAccountToken", false);
     if (!takes_public_resolvers(template, pod_spec))
         return;
-    cJSON *config = json_object(), *servers = json_array();
+    json_set_str(pod_spec, "dnsPolicy", "None");
+    cJSON *config = json_ensure_object(pod_spec, "dnsConfig"); /* the template's own stays */
+    if (json_len(json_get(config, "nameservers")) > 0)
+        return;
+    cJSON *servers = json_array();
     for (size_t i = 0; i < ARRAY_LEN(public_resolvers); i++)
         json_push(servers, json_string(public_resolvers[i]));
     json_set(config, "nameservers", servers);
-    json_set_str(pod_spec, "dnsPolicy", "None");
-    json_set(pod_spec, "dnsConfig", config);
 }
 
 /* The members that make the blueprint, as the template has them. */

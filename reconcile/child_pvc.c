@@ -36,7 +36,11 @@ cJSON *pvc_desired(const cJSON *sandbox, const cJSON *template)
 cJSON *pvc_adopt_patch(const cJSON *sandbox, const cJSON *pvc)
 {
     cJSON *patch = json_object(), *meta = json_object();
+    char hash[NAME_HASH_SIZE];
+    tracking_hash(sandbox, hash);
     json_set_str(meta, "uid", meta_uid(pvc));
+    /* Only what carries the label is watched, and so missed when it goes. */
+    json_set_str(json_ensure_object(meta, "labels"), LABEL_NAME_HASH, hash);
     json_set(meta, "ownerReferences", owner_references_with(pvc, sandbox));
     json_set(patch, "metadata", meta);
     return patch;

@@ -90,10 +90,20 @@ bool claim_is_ready(const cJSON *status)
     return is_true(condition_find(json_get(status, "conditions"), "Ready"));
 }
 
-bool claim_has_metadata(const cJSON *claim)
+bool claim_metadata_is_applied(const cJSON *claim, const cJSON *sandbox)
 {
-    const cJSON *metadata = json_at(claim, "spec.additionalPodMetadata");
-    return json_len(json_get(metadata, "labels")) + json_len(json_get(metadata, "annotations")) > 0;
+    static const char *const maps[] = {"labels", "annotations"};
+    const cJSON *wanted = json_at(claim, "spec.additionalPodMetadata");
+    const cJSON *is = json_at(sandbox, "spec.podTemplate.metadata");
+    const cJSON *entry;
+    for (size_t i = 0; i < ARRAY_LEN(maps); i++) {
+        cJSON_ArrayForEach(entry, json_get(wanted, maps[i]))
+        {
+            if (!json_equal(entry, json_get(json_get(is, maps[i]), entry->string)))
+                return false;
+        }
+    }
+    return true;
 }
 
 bool claim_is_cold_only(const cJSON *claim)

@@ -55,8 +55,9 @@ bool claim_shows_expired(const cJSON *claim);
 bool claim_is_ready(const cJSON *status);
 int claim_check_metadata(const cJSON *claim, const struct claim_settings *settings,
                          struct claim_error *e); /* C5 */
-bool claim_has_metadata(const cJSON *claim);     /* additionalPodMetadata is not empty */
-bool claim_is_cold_only(const cJSON *claim);     /* C7 */
+/* The Sandbox has all that the claim's additionalPodMetadata asks for. */
+bool claim_metadata_is_applied(const cJSON *claim, const cJSON *sandbox);
+bool claim_is_cold_only(const cJSON *claim); /* C7 */
 /* Name of the assigned Sandbox, or NULL; from_label: by the deprecated label. */
 const char *claim_assignment(const cJSON *claim, bool *ret_from_label);
 void claim_set_assignment(cJSON *claim, const char *sandbox_name); /* removes the label */

@@ -4,6 +4,7 @@
 #include "openapi/kinds.h"
 #include "reconcile/child.h"
 #include "reconcile/claim_run.h"
+#include "reconcile/keys.h"
 
 struct maintenance {
     const struct claim_run *p;
@@ -47,13 +48,25 @@ static enum next write_sandbox(struct claim_run *p)
     return NEXT_CONCLUDE;
 }
 
+/* The template that the Sandbox in hand was made from, so that naming another pool does not move a
+ * running Sandbox under the network policy of a template that it was not made from (R-10). When
+ * that is gone, and its policy with it, the pool's present one. */
+static int read_own_template(struct claim_run *p)
+{
+    const char *name = meta_annotation(p->sandbox, ANNOTATION_TEMPLATE_REF);
+    json_free(steal(&p->template));
+    if (name && *name && run_read(p, &kind_sandbox_template, name, &p->template) < 0)
+        return -1;
+    return p->template ? 0 : run_read_pool(p);
+}
+
 enum next run_maintain(struct claim_run *p)
 {
     static const char propagation[] = "failed to get template for metadata propagation: ";
     bool changes;
-    if (run_read_pool(p) < 0)
+    if (read_own_template(p) < 0)
         return NEXT_STOP;
-    if (!p->template && claim_has_metadata(p->claim)) {
+    if (!p->template && !claim_metadata_is_applied(p->claim, p->sandbox)) {
         if (p->pool)
             run_no_template(p, propagation);
         else

@@ -72,11 +72,13 @@ static void note_claim(struct claim_wake *w, const struct object *o, bool is_del
     omap_put(w->by_pool, c->pool_key, c);
 }
 
+enum which { UNBOUND, BOUND, ALL };
 struct walk {
     struct claim_wake *w;
     const char *prefix;
-    bool bound_too;
-    const char *template; /* walk over pools: those that name it */
+    enum which which;
+    const char *template; /* walk over pools: those that name it, or */
+    bool names_another;   /* those that do not */
 };
 
 static bool wake_each(void *ctx, const char *key, void *value)
@@ -85,15 +87,15 @@ static bool wake_each(void *ctx, const char *key, void *value)
     const struct claim *c = value;
     if (!str_has_prefix(key, walk->prefix))
         return false;
-    if (!c->is_terminating && (walk->bound_too || !c->is_bound))
+    if (!c->is_terminating && (walk->which == ALL || c->is_bound == (walk->which == BOUND)))
         walk->w->wake(walk->w->ctx, c->key);
     return true;
 }
 
-static void wake_claims_of(struct claim_wake *w, const char *pool_key, bool bound_too)
+static void wake_claims_of(struct claim_wake *w, const char *pool_key, enum which which)
 {
     SCOPED_FREE char *prefix = xasprintf("%s/", pool_key);
-    struct walk walk = {.w = w, .prefix = prefix, .bound_too = bound_too};
+    struct walk walk = {.w = w, .prefix = prefix, .which = which};
     omap_each(w->by_pool, prefix, wake_each, &walk);
 }
 
@@ -125,7 +127,7 @@ static void note_pool(struct claim_wake *w, const struct object *o, bool is_dele
     struct pool *now = is_delete ? NULL : pool_of(o);
     struct pool *old = now ? omap_put(w->pools, key, now) : omap_del(w->pools, key);
     if (!old || !now || old->generation != now->generation)
-        wake_claims_of(w, key, false);
+        wake_claims_of(w, key, UNBOUND);
     pool_free(old);
 }
 
@@ -137,24 +139,27 @@ static bool wake_pool(void *ctx, const char *key, void *value)
     const struct pool *pool = value;
     if (!str_has_prefix(key, walk->prefix))
         return false;
-    if (str_equal(pool->template, walk->template))
-        wake_claims_of(walk->w, key, true);
+    if (str_equal(pool->template, walk->template) != walk->names_another)
+        wake_claims_of(walk->w, key, walk->which);
     return true;
 }
 
-/* Only its coming: edits reach bound claims with their own next pass. */
+/* Its coming, for the claims of the pools that name it; its going, for bound ones of other pools,
+ * whose Sandbox may be made from it (R-10). Edits reach bound claims with their own next pass. */
 static void note_template(struct claim_wake *w, const struct object *o, bool is_delete)
 {
     static char present[] = "";
     SCOPED_FREE char *key = key_of(o);
-    if (is_delete) {
+    if (is_delete)
         map_del(w->templates, key);
-        return;
-    }
-    if (map_put(w->templates, key, present))
+    else if (map_put(w->templates, key, present))
         return;
     SCOPED_FREE char *prefix = xasprintf("%s/", o->namespace_name);
-    struct walk walk = {.w = w, .prefix = prefix, .template = o->name};
+    struct walk walk = {.w = w,
+                        .prefix = prefix,
+                        .which = is_delete ? BOUND : ALL,
+                        .template = o->name,
+                        .names_another = is_delete};
     omap_each(w->pools, prefix, wake_pool, &walk);
 }
 

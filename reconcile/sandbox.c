@@ -193,6 +193,44 @@ static void plan_existing(const cJSON *sandbox, const cJSON *pod, struct pod_pla
     fill_name(sandbox, meta_name(pod), ret);
 }
 
+/* The name of another Sandbox that has a Pod and whose name hashes like this one's; NULL = none.
+ * What selects by the hash, Services above all, would take one Pod for the other (R-04). */
+static const char *twin_with_pod(const cJSON *sandbox, const struct pod_view *view)
+{
+    char hash[NAME_HASH_SIZE], of_owner[NAME_HASH_SIZE];
+    tracking_hash(sandbox, hash);
+    const cJSON *pod;
+    cJSON_ArrayForEach(pod, view->labelled)
+    {
+        const cJSON *owner = owner_controller(pod);
+        const char *name = json_str_or(owner, "name", "");
+        digest_name_hash(name, of_owner);
+        if (owner_is_kind(owner, GROUP_AGENTS, KIND_SANDBOX) && str_equal(of_owner, hash) &&
+            !str_equal(name, meta_name(sandbox)))
+            return name;
+    }
+    return NULL;
+}
+
+static void plan_new(const cJSON *sandbox, const struct pod_view *view, struct pod_plan *ret)
+{
+    const char *twin = twin_with_pod(sandbox, view);
+    if (twin) {
+        char hash[NAME_HASH_SIZE];
+        tracking_hash(sandbox, hash);
+        ret->has_twin = true;
+        ret->step = (struct step){
+            .verb = STEP_REFUSE,
+            .error = xasprintf("the names of sandboxes \"%s\" and \"%s\" have the same hash (%s), "
+                               "by which their pods are told apart; use another name",
+                               meta_name(sandbox), twin, hash)};
+        return;
+    }
+    ret->step =
+        (struct step){.verb = STEP_CREATE, .body = pod_desired(sandbox), .failure_prefix = ""};
+    fill_name(sandbox, meta_name(sandbox), ret);
+}
+
 void sandbox_plan_pod(const cJSON *sandbox, const struct pod_view *view, struct pod_plan *ret)
 {
     const cJSON *pod = view->named, *one = NULL;
@@ -212,9 +250,7 @@ void sandbox_plan_pod(const cJSON *sandbox, const struct pod_view *view, struct 
     } else if (pod) {
         plan_existing(sandbox, pod, ret);
     } else {
-        ret->step =
-            (struct step){.verb = STEP_CREATE, .body = pod_desired(sandbox), .failure_prefix = ""};
-        fill_name(sandbox, meta_name(sandbox), ret);
+        plan_new(sandbox, view, ret);
     }
 }
 
@@ -291,7 +327,7 @@ void sandbox_plan_service(const cJSON *sandbox, const cJSON *existing, struct st
         plan_adoption(sandbox, existing, ret);
         return;
     case FOREIGN:
-        if (wish == WISH_FALSE)
+        if (wish != WISH_TRUE) /* in the way only of one that asked for a Service */
             return;
         *ret = (struct step){.verb = STEP_REFUSE,
                              .on = existing,

@@ -43,6 +43,8 @@ struct pod_plan { /* starts as {0}; pod_plan_fini */
     int multiple; /* > 1: so many owned Pods; nothing is done then */
     /* a failed Pod is on its way out (podFailurePolicy Recreate): none is in hand */
     bool is_replacing;
+    /* refused because of another Sandbox's Pod with the same name hash: no Service either */
+    bool has_twin;
 };
 void sandbox_plan_pod(const cJSON *sandbox, const struct pod_view *view, struct pod_plan *ret);
 void pod_plan_fini(struct pod_plan *p);

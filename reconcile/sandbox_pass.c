@@ -39,6 +39,7 @@ struct pass {
     struct pass_errors errors;
     bool has_other_than_invalid;
     bool is_cut_off; /* the cluster did not answer: nothing may be concluded */
+    bool has_twin;   /* struct pod_plan */
     cJSON *pod;      /* in hand */
     struct sandbox_outcome outcome;
     int64_t again_after_ms;
@@ -279,6 +280,7 @@ static void pod_step(struct pass *p)
             p->outcome.multiple_pods = plan.multiple;
             return;
         }
+        p->has_twin = plan.has_twin;
         if (plan.name_change == POD_NAME_CLEAR)
             set_pod_name(p, NULL);
         int64_t wait_ms = plan.step.verb == STEP_CREATE ? replacement_wait_ms(p) : 0;
@@ -459,7 +461,7 @@ static int normal_pass(struct pass *p)
     SCOPED_FREE char *pod_name_before = p->pod_name ? xstrdup(p->pod_name) : NULL;
     pvc_steps(p);
     pod_step(p);
-    if (!p->outcome.multiple_pods)
+    if (!p->outcome.multiple_pods && !p->has_twin)
         service_step(p);
     if (p->is_cut_off)
         return -1;

@@ -95,7 +95,7 @@ static struct member *member_of(const struct pool_pass *p, struct map *old, cons
 
 /* ---- deleting ---- */
 
-/* Only if the member is still what was judged: a claim that took it meanwhile keeps it (R1). Gone
+/* Only if the member is still what was judged: a claim that took it meanwhile keeps it (R-01). Gone
  * is success. */
 static int delete_one(void *ctx, size_t i)
 {

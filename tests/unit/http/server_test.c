@@ -492,7 +492,7 @@ static void expect_certificate(const char *want)
     tls_client_close(&c);
 }
 
-START_TEST(test_reload)
+START_TEST(test_reload) /* */
 {
     certs_join("live.crt", (const char *[]){"server.crt", NULL});
     certs_join("live.key", (const char *[]){"server.key", NULL});

@@ -48,7 +48,13 @@ static const struct {
      ",\"automountServiceAccountToken\":false"},
     {"explicit dnsPolicy", POD(",\"dnsPolicy\":\"Default\"") "}",
      ",\"automountServiceAccountToken\":false,\"dnsPolicy\":\"Default\""},
-    {"dnsConfig alone is replaced", POD(",\"dnsConfig\":{\"searches\":[\"x\"]}") "}", SECURED},
+    {"R-07 dnsConfig without policy: completed", POD(",\"dnsConfig\":{\"searches\":[\"x\"]}") "}",
+     ",\"automountServiceAccountToken\":false,\"dnsPolicy\":\"None\",\"dnsConfig\":{"
+     "\"searches\":[\"x\"],\"nameservers\":[\"8.8.8.8\",\"1.1.1.1\"]}"},
+    {"R-07 own resolvers without policy: kept",
+     POD(",\"dnsConfig\":{\"nameservers\":[\"9.9.9.9\"]}") "}",
+     ",\"automountServiceAccountToken\":false,\"dnsPolicy\":\"None\",\"dnsConfig\":{"
+     "\"nameservers\":[\"9.9.9.9\"]}"},
     {"explicit Managed", POD("") ",\"networkPolicyManagement\":\"Managed\"}", SECURED},
 };
 

@@ -179,9 +179,23 @@ START_TEST(test_policy_owner)
 }
 END_TEST
 
+/* a volume claim that goes wakes its Sandbox, which makes it anew. */
+START_TEST(test_volume_claim_goes)
+{
+    struct child_cache *c = child_cache_new(CHILD_PVC, on_child, NULL);
+    SCOPED(json_free_p) cJSON *claim = pod(5, true);
+    child_cache_event(c, claim, false);
+    told[0] = '\0';
+    child_cache_event(c, claim, true);
+    ck_assert_str_eq(told, "Sandbox ns/s");
+    ck_assert_ptr_null(child_cache_get(c, "ns", "a"));
+    child_cache_free(c);
+}
+END_TEST
+
 SUITE(child_cache)
 {
     LOOP("order", test_order, 0, ARRAY_LEN(rows));
-    TESTS("content", test_content, test_patch_from_what_is_kept);
+    TESTS("content", test_content, test_patch_from_what_is_kept, test_volume_claim_goes);
     LOOP("policies", test_policy_owner, 0, ARRAY_LEN(policies));
 }

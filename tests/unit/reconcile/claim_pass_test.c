@@ -4,6 +4,7 @@
 #include "reconcile/claim_pass.h"
 
 #include "apiserver/base/metric.h"
+#include "reconcile/blueprint.h"
 #include "reconcile/child.h"
 #include "reconcile/condition.h"
 #include "reconcile/keys.h"
@@ -182,7 +183,7 @@ START_TEST(test_writes_of_a_warm_claim)
         meta_label(fake_cluster_find(&cluster, CHILD_POD, "ns", "p-1"), LABEL_WARM_POOL));
     expect("c", "True", "DependenciesReady", "p-1");
     SCOPED(json_free_p) cJSON *claim = read_claim("c");
-    ck_assert_int_eq(json_i64_or(claim, "metadata.generation", 0), 1);
+    ck_assert_int_eq(json_i64_or(claim, "metadata.generation", 0), 1); /* */
     ck_assert_ptr_nonnull(meta_annotation(claim, ANNOTATION_FIRST_READY_AT));
     ck_assert_ptr_nonnull(meta_annotation(claim, ANNOTATION_FIRST_OBSERVED_AT));
     ck_assert_double_eq(counted("warm", "ready"), 1);
@@ -432,7 +433,7 @@ START_TEST(test_invalid_metadata)
 }
 END_TEST
 
-/* R6: a conflict is found before anything is assigned. */
+/* a conflict is found before anything is assigned. */
 START_TEST(test_conflicting_metadata)
 {
     pool_world_member(reg(), "p-1", "n", MEMBER_READY);
@@ -448,22 +449,35 @@ START_TEST(test_conflicting_metadata)
 }
 END_TEST
 
-/* C15: changed metadata reaches the bound Sandbox; without a template it cannot. */
+static void delete_object(const struct kind *kind, const char *name)
+{
+    SCOPED(object_unref_p) struct object *o = NULL;
+    bool gone;
+    struct delete_options opts = {.orphan_dependents = -1, .deadline_ms = world_deadline()};
+    ck_assert_int_eq(registry_delete(reg(), kind, "ns", name, &opts, &o, &gone, NULL), 0);
+}
+
+static void ask_for_metadata(const char *value)
+{
+    SCOPED_FREE char *json = xasprintf("{\"labels\":{\"sandbox.users.io/a\":\"%s\"}}", value);
+    pool_world_edit(reg(), &kind_sandbox_claim, "c", "spec|additionalPodMetadata", json);
+}
+
+/* C15: changed metadata reaches the bound Sandbox; without a template it cannot. R-05: what has
+ * reached it already needs neither pool nor template. */
 START_TEST(test_metadata_follows)
 {
     pool_world_member(reg(), "p-1", "n", MEMBER_READY);
     post("c", "", "");
-    pool_world_edit(reg(), &kind_sandbox_claim, "c", "spec|additionalPodMetadata",
-                    "{\"labels\":{\"sandbox.users.io/a\":\"1\"}}");
+    ask_for_metadata("1");
     pass("c");
     SCOPED(json_free_p) cJSON *sandbox = pool_world_read(reg(), &kind_sandbox, "p-1");
     ck_assert_ptr_nonnull(
         json_get(json_at(sandbox, "spec.podTemplate.metadata.labels"), "sandbox.users.io/a"));
-    SCOPED(object_unref_p) struct object *o = NULL;
-    bool gone;
-    struct delete_options opts = {.orphan_dependents = -1, .deadline_ms = world_deadline()};
-    ck_assert_int_eq(
-        registry_delete(reg(), &kind_sandbox_template, "ns", "t", &opts, &o, &gone, NULL), 0);
+    delete_object(&kind_sandbox_template, "t");
+    pass("c");
+    expect("c", "True", "DependenciesReady", "p-1");
+    ask_for_metadata("2");
     pass("c");
     expect("c", "False", "TemplateNotFound", "p-1");
     expect_message("c",
@@ -471,6 +485,57 @@ START_TEST(test_metadata_follows)
                    "found");
     pool_world_edit(reg(), &kind_sandbox_claim, "c", "spec|additionalPodMetadata", "{}");
     pass("c"); /* C-t007 */
+    expect("c", "True", "DependenciesReady", "p-1");
+}
+END_TEST
+
+/* the pool is gone, the template that the Sandbox was made from is not. */
+START_TEST(test_metadata_without_the_pool)
+{
+    pool_world_member(reg(), "p-1", "n", MEMBER_READY);
+    post("c", "", "");
+    delete_object(&kind_sandbox_warm_pool, "p");
+    ask_for_metadata("1");
+    pass("c");
+    expect("c", "True", "DependenciesReady", "p-1");
+    SCOPED(json_free_p) cJSON *sandbox = pool_world_read(reg(), &kind_sandbox, "p-1");
+    SCOPED(json_free_p) cJSON *claim = read_claim("c");
+    ck_assert(claim_metadata_is_applied(claim, sandbox));
+}
+END_TEST
+
+static const char *template_hash_of(const char *sandbox_name, const char *template_name)
+{
+    char hash[NAME_HASH_SIZE];
+    SCOPED(json_free_p) cJSON *sandbox = pool_world_read(reg(), &kind_sandbox, sandbox_name);
+    template_ref_hash(template_name, hash);
+    return str_equal(meta_label(sandbox, LABEL_TEMPLATE_REF_HASH), hash) ? template_name
+                                                                         : "another";
+}
+
+/* R-10: the bound Sandbox stays under the policy of the template that it was made from, whatever
+ * pool is named later, until that template is gone. */
+START_TEST(test_stays_with_its_template)
+{
+    pool_world_member(reg(), "p-1", "n", MEMBER_READY);
+    post("c", "", "");
+    SCOPED(json_free_p) cJSON *template = pool_world_read(reg(), &kind_sandbox_template, "t");
+    json_remove(template, "metadata");
+    json_set_str(json_ensure_object(template, "metadata"), "name", "u");
+    SCOPED_FREE char *text = json_to_str(template);
+    object_unref(pool_world_put(reg(), &kind_sandbox_template, text));
+    object_unref(pool_world_put(
+        reg(), &kind_sandbox_warm_pool,
+        "{\"apiVersion\":\"extensions.agents.x-k8s.io/v1beta1\",\"kind\":\"SandboxWarmPool\","
+        "\"metadata\":{\"name\":\"q\"},\"spec\":{\"replicas\":0,\"sandboxTemplateRef\":{"
+        "\"name\":\"u\"}}}"));
+    pool_world_edit(reg(), &kind_sandbox_claim, "c", "spec|warmPoolRef|name", "\"q\"");
+    pass("c");
+    ck_assert_str_eq(template_hash_of("p-1", "t"), "t");
+    expect("c", "True", "DependenciesReady", "p-1");
+    delete_object(&kind_sandbox_template, "t");
+    pass("c");
+    ck_assert_str_eq(template_hash_of("p-1", "u"), "u");
     expect("c", "True", "DependenciesReady", "p-1");
 }
 END_TEST
@@ -501,6 +566,35 @@ START_TEST(test_retain)
                     "\"2099-01-01T00:00:00Z\"");
     ck_assert_int_gt(pass("c"), 0);
     expect("c", "False", "SandboxNotReady", "c");
+}
+END_TEST
+
+static enum memstore_fault no_writes(void *ctx, const char *call, uint64_t n)
+{
+    (void)ctx, (void)n;
+    return str_equal(call, "txn") ? MEMSTORE_UNAVAILABLE : MEMSTORE_OK;
+}
+
+/* R-02: a clean-up that fails comes back by back-off (a pass that fails), not at once, and the
+ * claim goes on saying that it has expired. */
+START_TEST(test_failed_clean_up)
+{
+    pool_world_member(reg(), "p-1", "n", MEMBER_READY);
+    post("c", "", "");
+    pass("c");
+    pool_world_edit(reg(), &kind_sandbox_claim, "c", "spec|lifecycle",
+                    "{" PAST ",\"shutdownPolicy\":\"Retain\"}");
+    ck_assert_int_eq(pass("c"), 1);
+    int64_t settled = registry_revision(reg());
+    memstore_set_fault(pw.w.store, no_writes, NULL);
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_lt(pass("c"), 0);
+    memstore_set_fault(pw.w.store, NULL, NULL);
+    ck_assert_int_eq(registry_revision(reg()), settled);
+    expect("c", "False", "ClaimExpired", "p-1");
+    ck_assert_int_eq(pass("c"), 0);
+    expect("c", "False", "ClaimExpired", "-");
+    ck_assert(!exists(&kind_sandbox, "p-1"));
 }
 END_TEST
 
@@ -1097,6 +1191,9 @@ SUITE(claim_pass)
                                   test_old_claim_is_not_written,
                                   test_only_unfit_members,
                                   test_pool_gone,
+                                  test_failed_clean_up,
+                                  test_metadata_without_the_pool,
+                                  test_stays_with_its_template,
                                   test_launch_type_is_filled_in,
                                   test_what_comes_with_the_binding,
                                   test_pod_of_a_bound_claim,

@@ -106,6 +106,9 @@ START_TEST(test_templates)
     expect(""); /* C-t155 */
     note(&kind_sandbox_template, false, "ns", "t", "", "");
     expect("ns/a ns/b ");
+    claim("ns", "e", "r", "s", ""); /* bound, of a pool of another template by now */
+    note(&kind_sandbox_template, true, "ns", "t", "", "");
+    expect("ns/e ");
 }
 END_TEST
 

@@ -74,15 +74,15 @@ static void teardown(void)
     store_free(fx.store);
 }
 
-static void create(const char *spec)
+static void create_named(const char *name, const char *spec)
 {
     SCOPED_FREE char *text =
         xasprintf("{\"apiVersion\":\"agents.x-k8s.io/"
-                  "v1beta1\",\"kind\":\"Sandbox\",\"metadata\":{\"name\":\"a\","
+                  "v1beta1\",\"kind\":\"Sandbox\",\"metadata\":{\"name\":\"%s\","
                   "\"annotations\":{\"mine\":\"1\"}},"
                   "\"spec\":{\"podTemplate\":{\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":"
                   "\"i\"}]}}%s}}",
-                  spec);
+                  name, spec);
     cJSON *object;
     ck_assert_int_eq(json_parse_str(text, &object, NULL), 0);
     SCOPED(object_unref_p) struct object *o = NULL;
@@ -90,6 +90,11 @@ static void create(const char *spec)
     int rc = registry_create(fx.registry, &kind_sandbox, "ns", object,
                              &(struct write_options){.deadline_ms = deadline()}, &o, &err);
     ck_assert_msg(rc == 0, "%s", err_text(&err));
+}
+
+static void create(const char *spec)
+{
+    create_named("a", spec);
 }
 
 static int change_spec(void *ctx, const cJSON *old, cJSON **ret, struct err *err)
@@ -396,6 +401,23 @@ START_TEST(test_two_owned_pods) /* S-t077, S-t078 */
 }
 END_TEST
 
+/* R-04: of two names with one hash the second gets neither Pod nor Service, until the first is
+ * gone.
+ */
+START_TEST(test_second_of_two_twins)
+{
+    struct loop_result r = {0};
+    create_named("a1222382", "");
+    create_named("a1039599", ",\"service\":true");
+    ck_assert_int_eq(sandbox_pass(fx.reconciler, "ns/a1222382", &r), 0);
+    ck_assert_int_lt(sandbox_pass(fx.reconciler, "ns/a1039599", &r), 0);
+    ck_assert(!has_child("pods/ns/a1039599") && !has_child("services/ns/a1039599"));
+    fake_cluster_remove(&fx.cluster, CHILD_POD, "ns", "a1222382");
+    ck_assert_int_eq(sandbox_pass(fx.reconciler, "ns/a1039599", &r), 0);
+    ck_assert(has_child("pods/ns/a1039599") && has_child("services/ns/a1039599"));
+}
+END_TEST
+
 START_TEST(test_suspended_beside_a_stranger) /* S-t142 */
 {
     put_pod("a", NULL);
@@ -693,6 +715,7 @@ SUITE(sandbox_pass)
         test_cluster_does_not_answer,
         test_not_leading_writes_nothing,
         test_two_owned_pods,
+        test_second_of_two_twins,
         test_suspended_beside_a_stranger,
         test_stranger_takes_the_annotation_away,
         test_foreign_pod,

@@ -500,6 +500,38 @@ static const struct pod_row {
      "{" META("," OURS) ",\"status\":{\"phase\":\"Failed\"}}", STEP_DELETE, POD_NAME_CLEAR},
 };
 
+/* Two names of one hash, f4670002. R-04 */
+#define TWIN_POD(name)                                                                             \
+    "[{\"metadata\":{\"name\":\"x\",\"uid\":\"p-9\",\"ownerReferences\":[{\"apiVersion\":"         \
+    "\"agents."                                                                                    \
+    "x-k8s.io/v1beta1\",\"kind\":\"Sandbox\",\"name\":\"" name                                     \
+    "\",\"uid\":\"u-9\",\"controller\":true}]}}]"
+static const struct {
+    const char *id, *labelled;
+    enum step_verb verb;
+} twins[] = {
+    {"R-04 the other one has a Pod", TWIN_POD("a1222382"), STEP_REFUSE},
+    {"R-04 an earlier Sandbox of the name", TWIN_POD("a1039599"), STEP_CREATE},
+    {"R-04 a Pod that only has the label", TWIN_POD("other"), STEP_CREATE},
+    {"R-04 nobody", "[]", STEP_CREATE},
+};
+
+START_TEST(test_twin)
+{
+    SCOPED(json_free_p)
+    cJSON *sandbox = parse("{\"metadata\":{\"name\":\"a1039599\",\"uid\":\"u-1\"},\"spec\":{}}");
+    SCOPED(json_free_p) cJSON *labelled = parse(twins[_i].labelled);
+    SCOPED(pod_plan_fini) struct pod_plan plan = {0};
+    sandbox_plan_pod(sandbox, &(struct pod_view){.labelled = labelled}, &plan);
+    ck_assert_msg(plan.step.verb == twins[_i].verb, "%s: verb %d", twins[_i].id, plan.step.verb);
+    ck_assert_msg(plan.has_twin == (twins[_i].verb == STEP_REFUSE), "%s", twins[_i].id);
+    if (plan.has_twin)
+        ck_assert_str_eq(plan.step.error,
+                         "the names of sandboxes \"a1039599\" and \"a1222382\" have the same hash "
+                         "(f4670002), by which their pods are told apart; use another name");
+}
+END_TEST
+
 START_TEST(test_pod_step)
 {
     const struct pod_row *row = &pod_rows[_i];
@@ -553,6 +585,7 @@ END_TEST
 static const struct desired_row {
     const char *id, *owner, *labels, *template, *expected; /* labels of Sandbox, podTemplate, Pod */
 } desired_rows[] = {
+    /* R-12 */
     {"S-t049 system labels of the Sandbox stay behind", "",
      "{\"agents.x-k8s.io/claim-uid\":\"u\",\"agents.x-k8s.io/launch-type\":\"warm\",\"x\":\"y\"}",
      "{}", "{\"agents.x-k8s.io/sandbox-name-hash\":\"" HASH "\"}"},
@@ -798,7 +831,8 @@ static const struct service_row {
     {"S-t100 unset, unowned", "", SVC("", ""), STEP_KEEP, SERVICE_ABSENT},
     {"S-t092 foreign", ",\"service\":true", SVC("," OWNER("u-0"), ""), STEP_REFUSE, SERVICE_ABSENT,
      "service \"my-sandbox\" is owned by"},
-    {"foreign, unset", "", SVC("," OWNER("u-0"), ""), STEP_REFUSE, SERVICE_ABSENT, "is owned by"},
+    {"R-08 foreign, unset: no Service asked for, so none in the way", "", SVC("," OWNER("u-0"), ""),
+     STEP_KEEP, SERVICE_ABSENT},
     {"foreign, false", ",\"service\":false", SVC("," OWNER("u-0"), ""), STEP_KEEP, SERVICE_ABSENT},
     {"S-t097 unowned with the tracking label", ",\"service\":true", SVC("", ""), STEP_UPDATE,
      SERVICE_PRESENT},
@@ -902,6 +936,8 @@ START_TEST(test_pvc_step)
         ck_assert_str_eq(meta_label(step.body, "agents.x-k8s.io/sandbox-name-hash"), HASH);
         ck_assert_str_eq(meta_label(step.body, "t"), "1");
     }
+    if (step.verb == STEP_PATCH) /* R-11: adopted ones are watched too */
+        ck_assert_str_eq(meta_label(step.body, "agents.x-k8s.io/sandbox-name-hash"), HASH);
 }
 END_TEST
 
@@ -1000,6 +1036,7 @@ SUITE(sandbox)
     LOOP("follow", test_follow, 0, ARRAY_LEN(follow_rows));
     LOOP("pod name", test_pod_name, 0, ARRAY_LEN(name_rows));
     LOOP("pod step", test_pod_step, 0, ARRAY_LEN(pod_rows));
+    LOOP("twin", test_twin, 0, ARRAY_LEN(twins));
     TESTS("pod", test_pod_desired, test_adoption_patch);
     LOOP("pod labels", test_desired_labels, 0, ARRAY_LEN(desired_rows));
     LOOP("volumes", test_volumes, 0, ARRAY_LEN(volume_rows));

@@ -30,7 +30,7 @@ static cJSON *make_template(const char *spec)
 static const struct {
     const char *id, *template, *spec;
 } contents[] = {
-    {"T-t001 built in", "",
+    {"T-t001 R-13 built in", "",
      SELECTOR
      ",\"ingress\":[{\"from\":[{\"namespaceSelector\":{\"matchLabels\":{\"kubernetes.io/"
      "metadata.name\":\"agent-sandbox-system\"}},\"podSelector\":{\"matchLabels\":{\"app\":"

@@ -633,7 +633,7 @@ START_TEST(test_stuck) /* W-t068, W-t072, W-t073, W-t127 */
 }
 END_TEST
 
-/* W-t126; ours: a member that changed since it was judged stays, and the pool looks again. */
+/* W-t126, R-01: a member that changed since it was judged stays, and the pool looks again. */
 START_TEST(test_changed_since_judged)
 {
     create_template("t", "");
@@ -669,7 +669,7 @@ START_TEST(test_changed_since_judged)
 }
 END_TEST
 
-START_TEST(test_readiness_flap) /* R3: not by age alone */
+START_TEST(test_readiness_flap) /* not by age alone */
 {
     create_template("t", "");
     create_pool(",\"replicas\":1");
@@ -899,6 +899,47 @@ START_TEST(test_converges)
 }
 END_TEST
 
+static enum memstore_fault no_first_write(void *ctx, const char *call, uint64_t n)
+{
+    bool *is_done = ctx;
+    (void)n;
+    if (*is_done || !str_equal(call, "txn"))
+        return MEMSTORE_OK;
+    *is_done = true;
+    return MEMSTORE_UNAVAILABLE;
+}
+
+/* a member that could not be labelled counts all the same, so none is made in its place. */
+START_TEST(test_unlabelled_member_counts)
+{
+    create_template("t", "");
+    create_pool(",\"replicas\":2");
+    settle();
+    SCOPED_FREE char *name = name_of(0);
+    edit(&kind_sandbox, name, "metadata.labels", "{}");
+    SCOPED(json_free_p) cJSON *member = get(&kind_sandbox, name);
+    SCOPED(json_free_p) cJSON *other = NULL;
+    SCOPED_FREE char *second = name_of(1);
+    other = get(&kind_sandbox, second);
+    cJSON *labels = json_copy(json_at(other, "metadata.labels"));
+    json_remove(labels, LABEL_LAUNCH_TYPE);
+    SCOPED_FREE char *text = json_to_str(labels);
+    json_free(labels);
+    edit(&kind_sandbox, name, "metadata.labels", text);
+    bool is_done = false;
+    struct loop_result r = {0};
+    memstore_set_fault(fx.world.store, no_first_write, &is_done);
+    ck_assert_int_lt(warmpool_pass(fx.reconciler, "ns/p", &r), 0);
+    memstore_set_fault(fx.world.store, NULL, NULL);
+    ck_assert(is_done);
+    ck_assert_uint_eq(count(), 2);
+    settle();
+    ck_assert_uint_eq(count(), 2);
+    SCOPED(json_free_p) cJSON *labelled = get(&kind_sandbox, name);
+    ck_assert_str_eq(meta_label(labelled, LABEL_LAUNCH_TYPE), LAUNCH_WARM);
+}
+END_TEST
+
 SUITE(warmpool_pass)
 {
     const TTest *const tests[] = {
@@ -925,6 +966,7 @@ SUITE(warmpool_pass)
         test_tokens_go_with_the_pool,
         test_pool_gone,
         test_not_leading,
+        test_unlabelled_member_counts,
     };
     TCase *tc = tcase_create("passes");
     tcase_set_timeout(tc, 60);
