@@ -39,12 +39,13 @@ ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now -pthread $(if $(SAN),-fsanitize=$(SAN)) $
 FUZZ_MAIN = $(if $(findstring fuzzer,$(SAN)),-fsanitize=fuzzer,$(OUT)/tests/fuzz/driver.o)
 
 # ---- the tree: one archive per folder, in link order (a folder may use those after it) -------------------------------
-LAYERS := apiserver/http reconcile apiserver/registry apiserver/auth admission apiserver/kube openapi storage apiserver/base
+LAYERS := apiserver/http reconcile apiserver/registry apiserver/auth admission node apiserver/kube openapi storage apiserver/base
 lib     = $(OUT)/lib/$(subst /,-,$(1)).a
 LIBS   := $(foreach l,$(LAYERS),$(call lib,$(l)))
-src_of  = $(wildcard $(1)/*.c) $(if $(filter openapi,$(1)),$(wildcard openapi/kinds/*.c))
+src_of  = $(filter-out %/main.c,$(wildcard $(1)/*.c)) $(if $(filter openapi,$(1)),$(wildcard openapi/kinds/*.c))
 obj     = $(patsubst %.c,$(OUT)/%.o,$(1))
 SERVER := $(OUT)/sandbox-apiserver
+NODE   := $(OUT)/sandbox-node
 
 define layer_rule
 $(call lib,$(1)): $(call obj,$(call src_of,$(1)))
@@ -58,7 +59,7 @@ FUZZ_BIN := $(patsubst %.c,$(OUT)/%,$(FUZZ_SRC))
 TEST_LIB := $(call obj,$(wildcard tests/lib/*.c))
 FUNC_SRC := $(wildcard tests/func/*.c tests/bench/*.c)
 FUNC_BIN := $(patsubst %.c,$(OUT)/%,$(FUNC_SRC))
-OTHER_SRC := apiserver/main.c $(UNIT_SRC) $(FUZZ_SRC) tests/fuzz/driver.c $(wildcard tests/lib/*.c) $(FUNC_SRC) $(wildcard hack/*.c)
+OTHER_SRC := apiserver/main.c node/main.c $(UNIT_SRC) $(FUZZ_SRC) tests/fuzz/driver.c $(wildcard tests/lib/*.c) $(FUNC_SRC) $(wildcard hack/*.c)
 DEPS := $(patsubst %.c,$(OUT)/%.d,$(foreach l,$(LAYERS),$(call src_of,$(l))) $(OTHER_SRC))
 
 .DEFAULT_GOAL := all
@@ -69,11 +70,15 @@ DEPS := $(patsubst %.c,$(OUT)/%.d,$(foreach l,$(LAYERS),$(call src_of,$(l))) $(O
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|'
 
-all: $(SERVER) ## build sandbox-apiserver
+all: $(SERVER) $(NODE) ## build sandbox-apiserver and sandbox-node
 
 $(SERVER): $(OUT)/apiserver/main.o $(LIBS)
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(OUT)/apiserver/main.o $(LIBS) $(PKG_LIBS)
+
+$(NODE): $(OUT)/node/main.o $(foreach l,node apiserver/kube apiserver/base,$(call lib,$(l)))
+	@echo "  LINK  $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PKG_LIBS)
 
 $(OUT)/lib/%.a:
 	@mkdir -p $(@D)
@@ -128,9 +133,9 @@ format: ## clang-format all C files in place
 	$(Q)git ls-files -co --exclude-standard '*.c' '*.h' | grep -v '\.gen\.' | xargs clang-format -i
 layers: ## who includes whom, and which calls we do not make
 	$(Q)hack/check-layers && hack/check-calls
-install: all ## binary, manifests and man page below $(DESTDIR)$(PREFIX)
-	install -Dm755 $(SERVER) $(DESTDIR)$(PREFIX)/bin/sandbox-apiserver
-	install -Dm644 docs/sandbox-apiserver.8 $(DESTDIR)$(PREFIX)/share/man/man8/sandbox-apiserver.8
+install: all ## binaries, manifests and man pages below $(DESTDIR)$(PREFIX)
+	install -Dm755 -t $(DESTDIR)$(PREFIX)/bin $(SERVER) $(NODE)
+	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/man/man8 docs/sandbox-apiserver.8 docs/sandbox-node.8
 	install -d $(DESTDIR)$(PREFIX)/share/agent-sandbox && cp -r manifests examples $(DESTDIR)$(PREFIX)/share/agent-sandbox/
 clean: ## remove what was built here (not the cached Kubernetes programs)
 	rm -rf build

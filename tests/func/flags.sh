@@ -3,11 +3,13 @@
 # shellcheck shell=bash source=tests/func/lib.sh
 . "$(dirname "$0")/lib.sh"
 
+PROGRAM=("$SERVER" --tls-cert-file "$WORK/none" --tls-private-key-file "$WORK/none")
+
 # says CODE TEXT ARGUMENT...: what the program prints and how it ends.
 says() {
     local code=$1 text=$2 out rc=0
     shift 2
-    out=$(timeout 20 "$SERVER" --tls-cert-file "$WORK/none" --tls-private-key-file "$WORK/none" "$@" 2>&1) || rc=$?
+    out=$(timeout 20 "${PROGRAM[@]}" "$@" 2>&1) || rc=$?
     is "$text: ends with $code" "$code" "$rc"
     OUTPUT=$out
 }
@@ -35,3 +37,13 @@ bad --secure-port 70000 'number from 0 to 65535'
 
 says 2 "M-t019 a flag that does not exist" --nonsense
 has "M-t019 a flag that does not exist: is named" "'--nonsense'" "$OUTPUT"
+
+PROGRAM=("$OUT/sandbox-node")
+says 2 "sandbox-node without --simulate"
+has "sandbox-node without --simulate: says what is not there" "running containers is not there yet" "$OUTPUT"
+says 2 "sandbox-node with a fault that is none" --simulate --fault=nonsense=5
+has "sandbox-node with a fault that is none: is named" '"nonsense=5" is no FAULT=PERCENT' "$OUTPUT"
+says 2 "sandbox-node with more than all Pods" --simulate --fault=crash=101
+says 1 "sandbox-node without a kubeconfig to read" --simulate --kubeconfig "$WORK/none"
+says 0 "sandbox-node's help" --help
+for fault in slow never-ready crash exit image-pull unschedulable; do has "sandbox-node's help names the fault $fault" "$fault" "$OUTPUT"; done

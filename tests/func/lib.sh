@@ -19,6 +19,7 @@ ETCD_DIR=$WORK/etcd ETCD_URL=''
 SERVER_PID='' PORT='' URL='' STARTS=0 # an empty PORT: any
 PIDS=() # of what a test has in the background
 WRAP=() # put before the server's own command line
+CLUSTER=(--without-cluster) # how the server reaches a cluster
 SANDBOXES=/apis/agents.x-k8s.io/v1beta1/namespaces/default/sandboxes
 EXTENSIONS=/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/default
 JSON=(-H 'Content-Type: application/json')
@@ -144,7 +145,7 @@ server_launch() {
     STARTS=$((STARTS + 1))
     SERVER_LOG=$WORK/server-$STARTS.log
     : >"$SERVER_LOG"
-    "${WRAP[@]}" "$SERVER" --without-cluster --bind-address=127.0.0.1 --secure-port="$PORT" --etcd-servers="$ETCD_URL" \
+    "${WRAP[@]}" "$SERVER" "${CLUSTER[@]}" --bind-address=127.0.0.1 --secure-port="$PORT" --etcd-servers="$ETCD_URL" \
         --tls-cert-file="$WORK/serving.crt" --tls-private-key-file="$WORK/serving.key" --client-ca-file="$WORK/client-ca.crt" \
         "$@" </dev/null >"$SERVER_LOG" 2>&1 &
     SERVER_PID=$!
