@@ -29,7 +29,7 @@ endif
 else
 OPT := -O1 -g -fno-omit-frame-pointer -fsanitize=$(SAN) -fno-sanitize-recover=all
 endif
-PKGS     := libcjson libcurl libmicrohttpd libnghttp2 openssl yaml-0.1 zlib libpcre2-8
+PKGS     := libcjson libcurl libmicrohttpd libnghttp2 openssl yaml-0.1 zlib
 PKG_CFLAGS = $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 PKG_LIBS   = $(shell pkg-config --libs $(PKGS) 2>/dev/null)
 CFLAGS   ?=

@@ -26,7 +26,7 @@ void admission_fini(struct admission *a)
     err_fini(&a->manager_causes);
 }
 
-void warn(struct admission *a, const char *fmt, ...)
+void warn(const struct admission *a, const char *fmt, ...)
 {
     if (!a->warnings)
         return;

@@ -75,9 +75,9 @@ static struct cel_value join_text(struct cel_ctx *c, const struct cel_value *a,
                                   const struct cel_value *b)
 {
     size_t n = a->s.n + b->s.n;
-    if (!cel_spend(c, n / 16))
-        return cel_error("");
-    char *text = arena_alloc(c->arena, n + 1);
+    char *text = cel_alloc(c, n, 1);
+    if (!text)
+        return cel_spent();
     memcpy(text, a->s.p, a->s.n);
     memcpy(text + a->s.n, b->s.p, b->s.n);
     struct cel_value v = cel_string(text, n);
@@ -90,9 +90,9 @@ static struct cel_value join_lists(struct cel_ctx *c, const struct cel_value *a,
 {
     struct cel_value x = cel_open(c, a), y = cel_open(c, b);
     size_t n = x.items.n + y.items.n;
-    if (!cel_spend(c, n))
-        return cel_error("");
-    struct cel_value *items = arena_alloc(c->arena, (n + 1) * sizeof *items);
+    struct cel_value *items = cel_alloc(c, n, sizeof *items);
+    if (!items)
+        return cel_spent();
     for (size_t i = 0; i < n; i++)
         items[i] = i < x.items.n ? x.items.v[i] : y.items.v[i - x.items.n];
     return cel_list(items, n);
@@ -119,7 +119,7 @@ static struct cel_value time_between(const struct cel_value *a, const struct cel
     if (__builtin_mul_overflow(a->at.s - b->at.s, NS_PER_S, &ns) ||
         __builtin_add_overflow(ns, (int64_t)a->at.ns - b->at.ns, &ns))
         return cel_error("duration overflow");
-    return (struct cel_value){.type = CEL_DURATION, .i = ns};
+    return cel_duration(ns);
 }
 
 static struct cel_value time_arithmetic(enum cel_op op, const struct cel_value *a,

@@ -1,5 +1,6 @@
 /* Conversions of CEL: numbers, texts, bytes, times. Ranges and texts as cel-spec has them; what Go
  * prints for a double or a duration is printed here too. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -35,8 +36,6 @@ static struct cel_value to_int(struct cel_ctx *c, const struct cel_value *v, siz
     (void)n;
     int64_t i;
     switch (v->type) {
-    case CEL_INT:
-        return *v;
     case CEL_UINT:
         return v->u <= INT64_MAX ? cel_int((int64_t)v->u) : out_of_range();
     case CEL_DOUBLE: /* both ends are left out, as their neighbours cannot be told from them */
@@ -45,10 +44,8 @@ static struct cel_value to_int(struct cel_ctx *c, const struct cel_value *v, siz
         const char *text = short_text(c, v);
         return text && str_to_i64(text, &i) == 0 ? cel_int(i) : cel_error("no integer");
     }
-    case CEL_TIMESTAMP:
+    default: /* a time */
         return cel_int(v->at.s);
-    default:
-        return cel_no_overload();
     }
 }
 
@@ -57,18 +54,14 @@ static struct cel_value to_uint(struct cel_ctx *c, const struct cel_value *v, si
     (void)n;
     uint64_t u;
     switch (v->type) {
-    case CEL_UINT:
-        return *v;
     case CEL_INT:
         return v->i >= 0 ? cel_uint((uint64_t)v->i) : out_of_range();
     case CEL_DOUBLE:
         return v->d >= 0 && v->d < 0x1p64 ? cel_uint((uint64_t)v->d) : out_of_range();
-    case CEL_STRING: {
+    default: {
         const char *text = short_text(c, v);
         return text && str_to_u64(text, &u) == 0 ? cel_uint(u) : cel_error("no unsigned integer");
     }
-    default:
-        return cel_no_overload();
     }
 }
 
@@ -85,27 +78,19 @@ static struct cel_value to_double(struct cel_ctx *c, const struct cel_value *v, 
 {
     (void)n;
     switch (v->type) {
-    case CEL_DOUBLE:
-        return *v;
     case CEL_INT:
         return cel_double((double)v->i);
     case CEL_UINT:
         return cel_double((double)v->u);
-    case CEL_STRING:
-        return double_of_text(short_text(c, v));
     default:
-        return cel_no_overload();
+        return double_of_text(short_text(c, v));
     }
 }
 
-static struct cel_value to_bool(struct cel_ctx *c, const struct cel_value *v, size_t n)
+static struct cel_value bool_of_text(struct cel_ctx *c, const struct cel_value *v, size_t n)
 {
     (void)n;
     bool b;
-    if (v->type == CEL_BOOL)
-        return *v;
-    if (v->type != CEL_STRING)
-        return cel_no_overload();
     const char *text = short_text(c, v);
     return text && str_to_bool(text, &b) == 0 ? cel_bool(b) : cel_error("no truth value");
 }
@@ -162,19 +147,25 @@ static struct cel_value text_of_bytes(struct cel_ctx *c, const struct cel_value 
 {
     uint32_t rune;
     if (!cel_spend(c, v->s.n / 16))
-        return cel_error("");
+        return cel_spent();
     for (size_t i = 0, n; i < v->s.n; i += n)
         if ((n = str_utf8_decode(v->s.p + i, v->s.n - i, &rune)) == 0)
             return cel_error("invalid UTF-8");
     return cel_string(v->s.p, v->s.n);
 }
 
+static struct cel_value text_of_address(struct cel_ctx *c, const struct cel_address *a)
+{
+    char text[INET6_ADDRSTRLEN] = "";
+    inet_ntop(a->size == 4 ? AF_INET : AF_INET6, a->bytes, text, sizeof text);
+    bool is_cidr = a->prefix != CEL_NO_PREFIX;
+    return made_text(c, is_cidr ? arena_printf(c->arena, "%s/%d", text, a->prefix) : text);
+}
+
 static struct cel_value to_string(struct cel_ctx *c, const struct cel_value *v, size_t n)
 {
     (void)n;
     switch (v->type) {
-    case CEL_STRING:
-        return *v;
     case CEL_BOOL:
         return made_text(c, v->b ? "true" : "false");
     case CEL_INT:
@@ -190,113 +181,16 @@ static struct cel_value to_string(struct cel_ctx *c, const struct cel_value *v, 
     case CEL_DURATION:
         return text_of_duration(c, v->i);
     default:
-        return cel_no_overload();
+        return text_of_address(c, v->address);
     }
 }
 
 static struct cel_value to_bytes(struct cel_ctx *c, const struct cel_value *v, size_t n)
 {
     (void)c, (void)n;
-    if (v->type != CEL_STRING && v->type != CEL_BYTES)
-        return cel_no_overload();
     struct cel_value bytes = *v;
     bytes.type = CEL_BYTES;
     return bytes;
-}
-
-/* ---- times ---- */
-
-/* The digits behind the point, at most nine of them, as ns. */
-static int32_t fraction_ns(const char *text)
-{
-    const char *point = strchr(text, '.');
-    int32_t ns = 0;
-    for (int i = 1; point && i <= 9; i++) {
-        bool is_digit = *point && point[1] >= '0' && point[1] <= '9';
-        ns = ns * 10 + (is_digit ? *++point - '0' : 0);
-    }
-    return ns;
-}
-
-/* A time; ms rounded down give the second, the text its fraction. */
-static struct cel_value time_of_text(const char *text)
-{
-    int64_t ms;
-    if (!text || clock_parse_rfc3339(text, &ms) < 0)
-        return cel_error("no time");
-    int64_t s = ms / 1000 - (ms % 1000 < 0);
-    return (struct cel_value){.type = CEL_TIMESTAMP, .at = {s, fraction_ns(text)}};
-}
-
-static struct cel_value to_timestamp(struct cel_ctx *c, const struct cel_value *v, size_t n)
-{
-    (void)n;
-    if (v->type == CEL_TIMESTAMP)
-        return *v;
-    if (v->type == CEL_STRING)
-        return time_of_text(short_text(c, v));
-    if (v->type != CEL_INT)
-        return cel_no_overload();
-    if (v->i < INT64_C(-62135596800) || v->i > INT64_C(253402300799)) /* years 1 to 9999 */
-        return out_of_range();
-    return (struct cel_value){.type = CEL_TIMESTAMP, .at = {v->i, 0}};
-}
-
-static long double unit_ns(const char **p)
-{
-    static const struct {
-        const char *unit;
-        long double ns;
-    } units[] = {{"ns", 1},   {"us", 1e3L}, {"\xc2\xb5s", 1e3L}, {"ms", 1e6L},
-                 {"s", 1e9L}, {"m", 60e9L}, {"h", 3600e9L}};
-    for (size_t i = 0; i < ARRAY_LEN(units); i++)
-        if (str_has_prefix(*p, units[i].unit)) {
-            *p += strlen(units[i].unit);
-            return units[i].ns;
-        }
-    return 0;
-}
-
-/* Decimal digits with at most one point, no sign and no exponent. */
-static bool read_decimal(const char **p, long double *ret)
-{
-    size_t whole = strspn(*p, "0123456789");
-    const char *end = *p + whole;
-    size_t fraction = *end == '.' ? strspn(end + 1, "0123456789") : 0;
-    if (whole + fraction == 0)
-        return false;
-    *ret = strtold(*p, NULL);
-    *p = end + (*end == '.' ? 1 + fraction : 0);
-    return true;
-}
-
-/* Source: Go's time.ParseDuration: 1h2m3.5s, -5ms, 0. */
-static struct cel_value duration_of_text(const char *text)
-{
-    if (!text || !*text)
-        return cel_error("no duration");
-    bool is_negative = *text == '-';
-    const char *p = text + (*text == '-' || *text == '+');
-    if (str_equal(p, "0"))
-        return (struct cel_value){.type = CEL_DURATION};
-    long double total = 0, number = 0;
-    do {
-        long double unit = read_decimal(&p, &number) ? unit_ns(&p) : 0;
-        if (unit == 0)
-            return cel_error("no duration");
-        total += number * unit;
-    } while (*p);
-    if (total > (long double)INT64_MAX)
-        return out_of_range();
-    return (struct cel_value){.type = CEL_DURATION, .i = (int64_t)(is_negative ? -total : total)};
-}
-
-static struct cel_value to_duration(struct cel_ctx *c, const struct cel_value *v, size_t n)
-{
-    (void)n;
-    if (v->type == CEL_DURATION)
-        return *v;
-    return v->type == CEL_STRING ? duration_of_text(short_text(c, v)) : cel_no_overload();
 }
 
 static struct cel_value type_of(struct cel_ctx *c, const struct cel_value *v, size_t n)
@@ -312,15 +206,14 @@ static struct cel_value unchanged(struct cel_ctx *c, const struct cel_value *v, 
 }
 
 const struct cel_function cel_conversions[] = {
-    {"bool", true, false, 1, 1, to_bool},
-    {"bytes", true, false, 1, 1, to_bytes},
-    {"double", true, false, 1, 1, to_double},
-    {"duration", true, false, 1, 1, to_duration},
-    {"dyn", true, false, 1, 1, unchanged},
-    {"int", true, false, 1, 1, to_int},
-    {"string", true, false, 1, 1, to_string},
-    {"timestamp", true, false, 1, 1, to_timestamp},
-    {"type", true, false, 1, 1, type_of},
-    {"uint", true, false, 1, 1, to_uint},
-    {0},
+    {"bool", "b:b", unchanged},   {"bool", "s:b", bool_of_text}, {"bytes", "s:y", to_bytes},
+    {"bytes", "y:y", unchanged},  {"double", "d:d", unchanged},  {"double", "i:d", to_double},
+    {"double", "s:d", to_double}, {"double", "u:d", to_double},  {"dyn", "?:?", unchanged},
+    {"int", "d:i", to_int},       {"int", "i:i", unchanged},     {"int", "s:i", to_int},
+    {"int", "t:i", to_int},       {"int", "u:i", to_int},        {"string", "b:s", to_string},
+    {"string", "c:s", to_string}, {"string", "D:s", to_string},  {"string", "d:s", to_string},
+    {"string", "i:s", to_string}, {"string", "p:s", to_string},  {"string", "s:s", unchanged},
+    {"string", "t:s", to_string}, {"string", "u:s", to_string},  {"string", "y:s", to_string},
+    {"type", "?:T", type_of},     {"uint", "d:u", to_uint},      {"uint", "i:u", to_uint},
+    {"uint", "s:u", to_uint},     {"uint", "u:u", unchanged},    {0},
 };

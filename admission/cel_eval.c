@@ -9,8 +9,8 @@
 
 /* Variables of the macros around, the innermost first. */
 struct scope {
-    const char *name;
-    struct cel_value value;
+    const char *name, *second_name; /* NULL = the macro has one only */
+    struct cel_value value, second;
     const struct scope *up;
 };
 struct eval {
@@ -35,9 +35,12 @@ static bool is_false(const struct cel_value *v)
 
 static struct cel_value eval_variable(const struct eval *e, node x, const struct scope *scope)
 {
-    for (; scope; scope = scope->up)
+    for (; scope && !x->is_root; scope = scope->up) {
         if (str_equal(scope->name, x->name))
             return scope->value;
+        if (str_equal(scope->second_name, x->name))
+            return scope->second;
+    }
     for (const struct cel_variable *v = e->vars; v && v->name; v++)
         if (str_equal(v->name, x->name))
             return v->value;
@@ -52,45 +55,75 @@ static struct cel_value no_such_key(struct cel_ctx *c, const struct cel_value *k
                                   key->s.n < 100 ? (int)key->s.n : 100, key->s.p));
 }
 
-/* Members that a table names are written so that they are names in CEL. Source: Kubernetes,
- * "Validation rules", on escaping. */
-static const char *property_name(struct arena *arena, const char *name)
+/* What an escape in the name of a member means; NULL when none begins there. */
+static const char *meant_by_escape(const char **p)
 {
     static const struct {
         const char *escape, *meant;
     } escapes[] = {
         {"__underscores__", "__"}, {"__dot__", "."}, {"__dash__", "-"}, {"__slash__", "/"}};
+    for (size_t i = 0; i < ARRAY_LEN(escapes); i++)
+        if (str_has_prefix(*p, escapes[i].escape)) {
+            *p += strlen(escapes[i].escape);
+            return escapes[i].meant;
+        }
+    return NULL;
+}
+
+const char *cel_member_name(struct arena *arena, const char *name)
+{
     if (!strstr(name, "__"))
         return name;
     size_t n = strlen(name);
     SCOPED(buf_fini) struct buf out = {0};
     for (const char *p = name; *p;) {
-        size_t i = 0;
-        while (i < ARRAY_LEN(escapes) && !str_has_prefix(p, escapes[i].escape))
-            i++;
-        if (i < ARRAY_LEN(escapes)) {
-            buf_puts(&out, escapes[i].meant);
-            p += strlen(escapes[i].escape);
-        } else {
+        const char *meant = meant_by_escape(&p);
+        if (meant)
+            buf_puts(&out, meant);
+        else
             buf_putc(&out, *p++);
-        }
     }
     bool is_keyword = out.len == n && n > 4 && str_has_prefix(name, "__") &&
                       str_has_suffix(name, "__"); /* __namespace__ */
     return is_keyword ? arena_strndup(arena, name + 2, n - 4) : arena_strdup(arena, buf_cstr(&out));
 }
 
+/* The member of a map by a name that is written in the expression. */
+static bool find_member(struct cel_ctx *c, const struct cel_value *map, const char *name,
+                        struct cel_value *ret_key, struct cel_value *ret)
+{
+    bool is_property = map->node && map->shape && !map->has_item;
+    const char *meant = is_property ? cel_member_name(c->arena, name) : name;
+    *ret_key = cel_string(meant, strlen(meant));
+    return cel_find(c, map, ret_key, ret);
+}
+
+/* A member of what may be absent: of an optional too, and then the member is optional as well. */
+static struct cel_value select_optional(struct cel_ctx *c, node x, const struct cel_value *target)
+{
+    struct cel_value key, found;
+    const struct cel_value *map = target->type == CEL_OPTIONAL ? target->inner : target;
+    if (!map)
+        return cel_some(c, NULL);
+    if (map->type != CEL_MAP)
+        return cel_no_overload();
+    bool is_there = find_member(c, map, x->name, &key, &found);
+    return cel_some(c, is_there ? &found : NULL);
+}
+
 static struct cel_value eval_select(const struct eval *e, node x, const struct scope *scope)
 {
-    struct cel_value target = eval(e, x->args[0], scope);
+    struct cel_value target = eval(e, x->args[0], scope), key, found;
     if (target.type == CEL_ERROR)
         return target;
+    if (target.type == CEL_OPTIONAL || x->op == CEL_OP_OPTIONAL_SELECT) {
+        found = select_optional(e->c, x, &target);
+        bool asks = x->op == CEL_OP_HAS && found.type == CEL_OPTIONAL;
+        return asks ? cel_bool(found.inner != NULL) : found;
+    }
     if (target.type != CEL_MAP)
         return x->op == CEL_OP_HAS ? cel_no_overload() : cel_error("no such member: not an object");
-    bool is_property = target.node && target.shape && !target.has_item;
-    const char *name = is_property ? property_name(e->c->arena, x->name) : x->name;
-    struct cel_value key = cel_string(name, strlen(name)), found;
-    bool is_there = cel_find(e->c, &target, &key, &found);
+    bool is_there = find_member(e->c, &target, x->name, &key, &found);
     if (x->op == CEL_OP_HAS)
         return cel_bool(is_there);
     return is_there ? found : no_such_key(e->c, &key);
@@ -117,6 +150,8 @@ static struct cel_value index_list(struct cel_ctx *c, const struct cel_value *li
     if (!index_of(at, &i))
         return cel_error("invalid index");
     struct cel_value open = cel_open(c, list);
+    if (open.type == CEL_ERROR)
+        return open;
     if (i < 0 || (uint64_t)i >= open.items.n)
         return cel_error(arena_printf(c->arena, "index out of bounds: %" PRId64, i));
     return open.items.v[i];
@@ -131,6 +166,22 @@ static struct cel_value index_value(struct cel_ctx *c, const struct cel_value *t
     if (target->type != CEL_MAP)
         return cel_no_overload();
     return cel_find(c, target, at, &found) ? found : no_such_key(c, at);
+}
+
+/* The same of what may be absent. That it is of another type is an error still. */
+static struct cel_value index_optional(struct cel_ctx *c, const struct cel_value *target,
+                                       const struct cel_value *at)
+{
+    const struct cel_value *range = target->type == CEL_OPTIONAL ? target->inner : target;
+    int64_t i;
+    if (!range)
+        return cel_some(c, NULL);
+    if (range->type != CEL_LIST && range->type != CEL_MAP)
+        return cel_no_overload();
+    if (range->type == CEL_LIST && !index_of(at, &i))
+        return cel_error("invalid index");
+    struct cel_value found = index_value(c, range, at);
+    return cel_some(c, found.type == CEL_ERROR ? NULL : &found);
 }
 
 /* ---- comparisons ---- */
@@ -161,6 +212,8 @@ static struct cel_value is_in(struct cel_ctx *c, const struct cel_value *v,
     if (range->type != CEL_LIST)
         return cel_no_overload();
     struct cel_value open = cel_open(c, range);
+    if (open.type == CEL_ERROR)
+        return open;
     for (size_t i = 0; i < open.items.n && cel_spend(c, 1); i++)
         if (cel_equal(c, v, &open.items.v[i]))
             return cel_bool(true);
@@ -177,7 +230,9 @@ static struct cel_value eval_binary(const struct eval *e, node x, const struct s
         return b;
     switch (x->op) {
     case CEL_OP_INDEX:
-        return index_value(e->c, &a, &b);
+        return a.type == CEL_OPTIONAL ? index_optional(e->c, &a, &b) : index_value(e->c, &a, &b);
+    case CEL_OP_OPTIONAL_INDEX:
+        return index_optional(e->c, &a, &b);
     case CEL_OP_EQUAL:
         return cel_bool(cel_equal(e->c, &a, &b));
     case CEL_OP_NOT_EQUAL:
@@ -234,16 +289,34 @@ static struct cel_value eval_choose(const struct eval *e, node x, const struct s
 
 /* ---- lists, maps, calls ---- */
 
+/* An item or a map's value. False when it is optional and absent. */
+static bool eval_item(const struct eval *e, node x, const struct scope *scope,
+                      struct cel_value *ret)
+{
+    bool is_optional = x->op == CEL_OP_IF_PRESENT;
+    *ret = eval(e, is_optional ? x->args[0] : x, scope);
+    if (!is_optional || ret->type == CEL_ERROR)
+        return true;
+    if (ret->type != CEL_OPTIONAL) {
+        *ret = cel_no_overload();
+        return true;
+    }
+    bool is_there = ret->inner != NULL;
+    if (is_there)
+        *ret = *ret->inner;
+    return is_there;
+}
+
 static struct cel_value eval_list(const struct eval *e, node x, const struct scope *scope)
 {
-    struct cel_value *items = arena_alloc(e->c->arena, (x->n + 1) * sizeof *items);
-    for (size_t i = 0; i < x->n; i++) {
-        items[i] = eval(e, x->args[i], scope);
-        if (items[i].type == CEL_ERROR)
-            return items[i];
+    struct cel_value *items = cel_alloc(e->c, x->n, sizeof *items);
+    size_t n = 0;
+    for (size_t i = 0; items && i < x->n; i++) {
+        n += eval_item(e, x->args[i], scope, &items[n]);
+        if (n > 0 && items[n - 1].type == CEL_ERROR)
+            return items[n - 1];
     }
-    cel_spend(e->c, x->n);
-    return cel_list(items, x->n);
+    return items ? cel_list(items, n) : cel_spent();
 }
 
 static bool may_be_key(const struct cel_value *v)
@@ -252,20 +325,35 @@ static bool may_be_key(const struct cel_value *v)
            v->type == CEL_STRING;
 }
 
+/* Adds to a map that has room; what is wrong is an error, else null. */
+static struct cel_value put(struct cel_ctx *c, struct cel_value *items, size_t *n,
+                            const struct cel_value *key, const struct cel_value *value)
+{
+    struct cel_value before = {.type = CEL_MAP, .items = {items, *n}}, found;
+    if (key->type == CEL_ERROR || value->type == CEL_ERROR)
+        return key->type == CEL_ERROR ? *key : *value;
+    if (!may_be_key(key))
+        return cel_error("unsupported key type");
+    if (cel_find(c, &before, key, &found))
+        return cel_error("repeated key");
+    items[(*n)++] = *key;
+    items[(*n)++] = *value;
+    return (struct cel_value){.type = CEL_NULL};
+}
+
 static struct cel_value eval_map(const struct eval *e, node x, const struct scope *scope)
 {
-    struct cel_value map = eval_list(e, x, scope), found;
-    if (map.type == CEL_ERROR)
-        return map;
-    map.type = CEL_MAP;
-    for (size_t i = 0; i < map.items.n; i += 2) {
-        struct cel_value before = {.type = CEL_MAP, .items = {map.items.v, i}};
-        if (!may_be_key(&map.items.v[i]))
-            return cel_error("unsupported key type");
-        if (cel_find(e->c, &before, &map.items.v[i], &found))
-            return cel_error("repeated key");
+    struct cel_value *items = cel_alloc(e->c, x->n, sizeof *items), value;
+    size_t n = 0;
+    for (size_t i = 0; items && i < x->n; i += 2) {
+        struct cel_value key = eval(e, x->args[i], scope);
+        if (key.type != CEL_ERROR && !eval_item(e, x->args[i + 1], scope, &value))
+            continue;
+        struct cel_value wrong = put(e->c, items, &n, &key, &value);
+        if (wrong.type == CEL_ERROR)
+            return wrong;
     }
-    return map;
+    return items ? (struct cel_value){.type = CEL_MAP, .items = {items, n}} : cel_spent();
 }
 
 #define CALL_ARGS_MAX 4 /* of any function in the tables */
@@ -278,27 +366,30 @@ static struct cel_value eval_call(const struct eval *e, node x, const struct sco
         if (args[i].type == CEL_ERROR)
             return args[i];
     }
-    return x->fn->call(e->c, args, x->n);
+    return cel_function_call(e->c, x, args);
 }
 
 /* ---- macros ---- */
 
-/* Items of a list, keys of a map. */
-static struct cel_value range_of(const struct eval *e, node x, const struct scope *scope)
+/* The i-th item of a range as the variables of a macro: of a list its items, with two variables
+ * indices and items; of a map its keys, with two variables keys and values. */
+static struct scope bind(node x, const struct cel_value *range, size_t i, const struct scope *up)
 {
-    struct cel_value range = eval(e, x->args[0], scope);
-    if (range.type == CEL_ERROR)
-        return range;
-    if (range.type != CEL_LIST && range.type != CEL_MAP)
-        return cel_no_overload();
-    struct cel_value open = cel_open(e->c, &range);
-    if (open.type == CEL_LIST)
-        return open;
-    size_t n = open.items.n / 2;
-    struct cel_value *keys = arena_alloc(e->c->arena, (n + 1) * sizeof *keys);
-    for (size_t i = 0; i < n; i++)
-        keys[i] = open.items.v[2 * i];
-    return cel_list(keys, n);
+    const struct cel_value *v = range->items.v;
+    struct scope s = {.name = x->name, .second_name = x->second, .up = up};
+    if (range->type == CEL_MAP) {
+        s.value = v[2 * i];
+        s.second = v[2 * i + 1];
+    } else {
+        s.value = x->second ? cel_int((int64_t)i) : v[i];
+        s.second = v[i];
+    }
+    return s;
+}
+
+static size_t count_items(const struct cel_value *range)
+{
+    return range->items.n / (range->type == CEL_MAP ? 2 : 1);
 }
 
 /* all, exists: an item that decides outweighs errors of others. */
@@ -307,15 +398,13 @@ static struct cel_value decide(const struct eval *e, node x, const struct scope 
 {
     bool deciding = x->op == CEL_OP_EXISTS;
     struct cel_value result = cel_bool(!deciding);
-    for (size_t i = 0; i < range->items.n; i++) {
-        struct scope inner = {x->name, range->items.v[i], scope};
+    for (size_t i = 0; i < count_items(range) && !e->c->is_exhausted; i++) {
+        struct scope inner = bind(x, range, i, scope);
         struct cel_value v = as_logic(eval(e, x->args[1], &inner));
         if (v.type == CEL_BOOL && v.b == deciding)
             return v;
         if (v.type == CEL_ERROR && result.type != CEL_ERROR)
             result = v;
-        if (e->c->is_exhausted)
-            break;
     }
     return result;
 }
@@ -324,8 +413,8 @@ static struct cel_value exactly_one(const struct eval *e, node x, const struct s
                                     const struct cel_value *range)
 {
     size_t n = 0;
-    for (size_t i = 0; i < range->items.n; i++) {
-        struct scope inner = {x->name, range->items.v[i], scope};
+    for (size_t i = 0; i < count_items(range); i++) {
+        struct scope inner = bind(x, range, i, scope);
         struct cel_value v = as_logic(eval(e, x->args[1], &inner));
         if (v.type == CEL_ERROR)
             return v;
@@ -334,45 +423,116 @@ static struct cel_value exactly_one(const struct eval *e, node x, const struct s
     return cel_bool(n == 1);
 }
 
-/* filter, map and both: what is kept of the items, and what it becomes. */
+/* The filter of a macro that changes what it keeps; NULL = it keeps all. */
+static node filter_of(node x)
+{
+    return x->op == CEL_OP_FILTER || x->n == 3 ? x->args[1] : NULL;
+}
+
+static struct cel_value is_kept(const struct eval *e, node x, const struct scope *inner)
+{
+    node filter = filter_of(x);
+    return filter ? as_logic(eval(e, filter, inner)) : cel_bool(true);
+}
+
+/* filter, map, transformList: what is kept of the items, and what it becomes. */
 static struct cel_value collect(const struct eval *e, node x, const struct scope *scope,
                                 const struct cel_value *range)
 {
-    node filter = x->op == CEL_OP_MAP ? NULL : x->args[1];
-    node transform = x->op == CEL_OP_FILTER ? NULL : x->args[x->n - 1];
-    struct cel_value *kept = arena_alloc(e->c->arena, (range->items.n + 1) * sizeof *kept);
+    struct cel_value *kept = cel_alloc(e->c, count_items(range), sizeof *kept);
     size_t n = 0;
-    for (size_t i = 0; i < range->items.n; i++) {
-        struct scope inner = {x->name, range->items.v[i], scope};
-        struct cel_value v = filter ? as_logic(eval(e, filter, &inner)) : cel_bool(true);
+    for (size_t i = 0; kept && i < count_items(range); i++) {
+        struct scope inner = bind(x, range, i, scope);
+        struct cel_value v = is_kept(e, x, &inner);
         if (is_false(&v))
             continue;
         if (is_true(&v))
-            v = transform ? eval(e, transform, &inner) : inner.value;
+            v = x->op == CEL_OP_FILTER ? inner.value : eval(e, x->args[x->n - 1], &inner);
         if (v.type == CEL_ERROR)
             return v;
         kept[n++] = v;
     }
-    return cel_list(kept, n);
+    return kept ? cel_list(kept, n) : cel_spent();
+}
+
+/* What a map's entry becomes: its value, or with transformMapEntry a map of one entry. */
+static struct cel_value put_entry(struct cel_ctx *c, node x, const struct scope *inner,
+                                  const struct cel_value *made, struct cel_value *items, size_t *n)
+{
+    if (x->op == CEL_OP_TRANSFORM_MAP || made->type == CEL_ERROR)
+        return put(c, items, n, &inner->value, made);
+    struct cel_value entry = made->type == CEL_MAP ? cel_open(c, made) : cel_no_overload();
+    if (entry.type == CEL_ERROR)
+        return entry;
+    if (entry.items.n != 2)
+        return cel_error("an entry is a map with one key");
+    return put(c, items, n, &entry.items.v[0], &entry.items.v[1]);
+}
+
+static struct cel_value transform_map(const struct eval *e, node x, const struct scope *scope,
+                                      const struct cel_value *range)
+{
+    size_t count = count_items(range), n = 0;
+    struct cel_value *items = cel_alloc(e->c, 2 * count, sizeof *items);
+    for (size_t i = 0; items && i < count; i++) {
+        struct scope inner = bind(x, range, i, scope);
+        struct cel_value v = is_kept(e, x, &inner);
+        if (is_false(&v))
+            continue;
+        if (is_true(&v))
+            v = eval(e, x->args[x->n - 1], &inner);
+        struct cel_value wrong = put_entry(e->c, x, &inner, &v, items, &n);
+        if (wrong.type == CEL_ERROR)
+            return wrong;
+    }
+    return items ? (struct cel_value){.type = CEL_MAP, .items = {items, n}} : cel_spent();
+}
+
+/* optMap, optFlatMap: over a value that may be absent. */
+static struct cel_value map_optional(const struct eval *e, node x, const struct scope *scope,
+                                     const struct cel_value *optional)
+{
+    if (optional->type != CEL_OPTIONAL)
+        return cel_no_overload();
+    if (!optional->inner)
+        return *optional;
+    struct scope inner = {.name = x->name, .value = *optional->inner, .up = scope};
+    struct cel_value v = eval(e, x->args[1], &inner);
+    if (v.type == CEL_ERROR || (x->op == CEL_OP_OPTIONAL_FLAT_MAP && v.type == CEL_OPTIONAL))
+        return v;
+    return x->op == CEL_OP_OPTIONAL_MAP ? cel_some(e->c, &v) : cel_no_overload();
 }
 
 static struct cel_value eval_macro(const struct eval *e, node x, const struct scope *scope)
 {
-    struct cel_value range = range_of(e, x, scope);
+    struct cel_value range = eval(e, x->args[0], scope);
     if (range.type == CEL_ERROR)
         return range;
-    if (!cel_spend(e->c, range.items.n))
-        return cel_error("");
-    if (x->op == CEL_OP_ALL || x->op == CEL_OP_EXISTS)
+    if (x->op == CEL_OP_OPTIONAL_MAP || x->op == CEL_OP_OPTIONAL_FLAT_MAP)
+        return map_optional(e, x, scope, &range);
+    if (range.type != CEL_LIST && range.type != CEL_MAP)
+        return cel_no_overload();
+    range = cel_open(e->c, &range);
+    if (range.type == CEL_ERROR || !cel_spend(e->c, count_items(&range)))
+        return cel_spent();
+    switch (x->op) {
+    case CEL_OP_ALL:
+    case CEL_OP_EXISTS:
         return decide(e, x, scope, &range);
-    return x->op == CEL_OP_EXISTS_ONE ? exactly_one(e, x, scope, &range)
-                                      : collect(e, x, scope, &range);
+    case CEL_OP_EXISTS_ONE:
+        return exactly_one(e, x, scope, &range);
+    case CEL_OP_TRANSFORM_MAP:
+    case CEL_OP_TRANSFORM_ENTRY:
+        return transform_map(e, x, scope, &range);
+    default:
+        return collect(e, x, scope, &range);
+    }
 }
 
 static struct cel_value eval(const struct eval *e, node x, const struct scope *scope)
 {
     if (!cel_spend(e->c, 1))
-        return cel_error("");
+        return cel_spent();
     switch (x->op) {
     case CEL_OP_LITERAL:
         return x->value;
@@ -380,6 +540,7 @@ static struct cel_value eval(const struct eval *e, node x, const struct scope *s
         return eval_variable(e, x, scope);
     case CEL_OP_SELECT:
     case CEL_OP_HAS:
+    case CEL_OP_OPTIONAL_SELECT:
         return eval_select(e, x, scope);
     case CEL_OP_CALL:
         return eval_call(e, x, scope);
@@ -401,7 +562,10 @@ static struct cel_value eval(const struct eval *e, node x, const struct scope *s
     case CEL_OP_EXISTS_ONE:
     case CEL_OP_FILTER:
     case CEL_OP_MAP:
-    case CEL_OP_MAP_FILTER:
+    case CEL_OP_TRANSFORM_MAP:
+    case CEL_OP_TRANSFORM_ENTRY:
+    case CEL_OP_OPTIONAL_MAP:
+    case CEL_OP_OPTIONAL_FLAT_MAP:
         return eval_macro(e, x, scope);
     default:
         return eval_binary(e, x, scope);
@@ -409,9 +573,11 @@ static struct cel_value eval(const struct eval *e, node x, const struct scope *s
 }
 
 struct cel_value cel_eval(struct arena *arena, const struct cel_node *expr,
-                          const struct cel_variable *vars, uint64_t steps_max)
+                          const struct cel_variable *vars, uint64_t steps_max, uint64_t *ret_taken)
 {
     struct cel_ctx c = {.arena = arena, .steps = steps_max};
     struct cel_value v = eval(&(struct eval){&c, vars}, expr, NULL);
-    return c.is_exhausted ? cel_error(CEL_TOO_COSTLY) : v;
+    if (ret_taken)
+        *ret_taken = steps_max - c.steps;
+    return c.is_exhausted ? cel_spent() : v;
 }

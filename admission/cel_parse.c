@@ -2,6 +2,7 @@
  * and macros are settled here, so that a rule which parses can only fail on its values. */
 #include "admission/cel_tree.h"
 #include "apiserver/base/mem.h"
+#include "apiserver/base/regex.h"
 
 #define ARGS_MAX 256 /* of one call, list or map */
 
@@ -98,21 +99,28 @@ static node literal(struct parser *ps, struct cel_value value)
 
 static node parse_expr(struct parser *ps);
 
-/* Expressions up to the closing sign, which is eaten; a comma may follow the last where told. */
-static void parse_args(struct parser *ps, const char *close, bool may_trail, struct args *ret)
+/* An item of a list or a value of a map; behind a question mark, an optional one. */
+static node parse_item(struct parser *ps, bool is_optional)
+{
+    node inner = parse_expr(ps);
+    return is_optional && inner ? make(ps, CEL_OP_IF_PRESENT, &inner, 1) : inner;
+}
+
+/* Expressions up to the closing sign, which is eaten. In a list a comma may follow the last, and
+ * items may be optional. */
+static void parse_args(struct parser *ps, const char *close, bool is_list, struct args *ret)
 {
     while (!take(ps, close)) {
         if (ret->n == ARGS_MAX) {
             fail(ps, "too many arguments");
             return;
         }
-        ret->v[ret->n++] = parse_expr(ps);
+        ret->v[ret->n++] = parse_item(ps, is_list && take(ps, "?"));
         if (ps->mistake)
             return;
         if (!is_sign(ps, close) && !expect(ps, ","))
             return;
-        if (!may_trail && ret->n > 0 && is_sign(ps, close) && ps->p > ps->start &&
-            ps->at[-1] == ',')
+        if (!is_list && ret->n > 0 && is_sign(ps, close) && ps->p > ps->start && ps->at[-1] == ',')
             fail(ps, "an argument is missing");
         if (ps->mistake)
             return;
@@ -132,69 +140,102 @@ static bool is_reserved(struct str name)
     return false;
 }
 
-static const struct cel_function *find_in(const struct cel_function *table, const char *name,
-                                          bool is_method)
+/* A pattern that is written in the expression is compiled with it: what is wrong with it is known
+ * before it is used, and it is cheap then. */
+static node with_pattern(struct parser *ps, node x)
 {
-    for (const struct cel_function *f = table; f->name; f++)
-        if ((is_method ? f->is_method : f->is_global) && str_equal(f->name, name))
-            return f;
-    return NULL;
-}
-
-static node make_call(struct parser *ps, const char *name, bool is_method, const struct args *args)
-{
-    const struct cel_function *fn = find_in(cel_text_functions, name, is_method);
-    if (!fn)
-        fn = find_in(cel_conversions, name, is_method);
-    if (!fn)
-        return fail(ps, "a function that does not exist");
-    if (args->n < fn->min || args->n > fn->max)
-        return fail(ps, "a function with another number of arguments");
-    struct cel_node *made = make(ps, CEL_OP_CALL, args->v, args->n);
-    made->fn = fn;
+    const char *mistake = NULL;
+    if (x->op != CEL_OP_LITERAL || x->value.type != CEL_STRING)
+        return x;
+    struct cel_node *made = make(ps, CEL_OP_LITERAL, NULL, 0);
+    made->value = x->value;
+    made->value.regex = regex_compile(ps->arena, x->value.s, &mistake);
+    if (!made->value.regex)
+        fail(ps, arena_printf(ps->arena, "a regular expression: %s", mistake));
     return made;
 }
 
-static bool type_of_name(const char *name, enum cel_type *ret)
+static bool takes_pattern(const char *name)
 {
-    static const struct {
-        const char *name;
-        enum cel_type type;
-    } types[] = {
-        {"bool", CEL_BOOL},      {"int", CEL_INT},     {"uint", CEL_UINT}, {"double", CEL_DOUBLE},
-        {"string", CEL_STRING},  {"bytes", CEL_BYTES}, {"list", CEL_LIST}, {"map", CEL_MAP},
-        {"null_type", CEL_NULL}, {"type", CEL_TYPE},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(types); i++)
-        if (str_equal(types[i].name, name)) {
-            *ret = types[i].type;
-            return true;
-        }
-    return false;
+    return str_equal(name, "matches") || str_equal(name, "find") || str_equal(name, "findAll");
 }
 
-static bool is_variable(const struct parser *ps, const char *name)
+static node make_call(struct parser *ps, const char *name, bool is_method, struct args *args)
+{
+    const char *mistake = NULL;
+    const struct cel_function *const *forms;
+    size_t n = cel_function_find(ps->arena, name, is_method, args->n, &forms, &mistake);
+    if (n == 0)
+        return fail(ps, mistake);
+    if (takes_pattern(name))
+        args->v[1] = with_pattern(ps, args->v[1]);
+    struct cel_node *made = make(ps, CEL_OP_CALL, args->v, args->n);
+    made->name = name;
+    made->forms = forms;
+    made->n_forms = n;
+    return made;
+}
+
+static bool is_local(const struct parser *ps, const char *name)
 {
     for (const struct local *l = ps->locals; l; l = l->up)
         if (str_equal(l->name, name))
             return true;
+    return false;
+}
+
+static bool is_declared(const struct parser *ps, const char *name)
+{
     for (const char *const *v = ps->vars; v && *v; v++)
         if (str_equal(*v, name))
             return true;
     return false;
 }
 
-static node make_name(struct parser *ps, const char *name)
+static void parse_args(struct parser *ps, const char *close, bool is_list, struct args *ret);
+
+/* What a name with dots means, the longest one: a function of a name space, called here, or a type.
+ * NULL when it is neither. */
+static node parse_qualified(struct parser *ps, const char *name)
 {
-    if (is_variable(ps, name)) {
+    enum cel_type named;
+    while (is_sign(ps, ".")) {
+        next(ps);
+        if (ps->t.kind != CEL_T_NAME)
+            return NULL;
+        name = arena_printf(ps->arena, "%s.%.*s", name, (int)ps->t.text.n, ps->t.text.p);
+        next(ps);
+        if (cel_type_of_name(name, &named))
+            return literal(ps, (struct cel_value){.type = CEL_TYPE, .named = named});
+        if (is_sign(ps, "(") && cel_function_is_qualified(name)) {
+            struct args *args = arena_alloc(ps->arena, sizeof *args);
+            next(ps);
+            parse_args(ps, ")", false, args);
+            return ps->mistake ? NULL : make_call(ps, name, false, args);
+        }
+    }
+    return NULL;
+}
+
+static node make_name(struct parser *ps, const char *name, bool is_root)
+{
+    if ((!is_root && is_local(ps, name)) || is_declared(ps, name)) {
         struct cel_node *made = make(ps, CEL_OP_VARIABLE, NULL, 0);
         made->name = name;
+        made->is_root = is_root;
         return made;
     }
     enum cel_type named;
-    if (!type_of_name(name, &named))
-        return fail(ps, "a name that is not declared");
-    return literal(ps, (struct cel_value){.type = CEL_TYPE, .named = named});
+    if (cel_type_of_name(name, &named))
+        return literal(ps, (struct cel_value){.type = CEL_TYPE, .named = named});
+    if (is_sign(ps, "{"))
+        return fail(ps, "messages are not supported");
+    struct parser before = *ps;
+    node qualified = parse_qualified(ps, name);
+    if (qualified || ps->mistake)
+        return qualified;
+    *ps = before;
+    return fail(ps, arena_printf(ps->arena, "a name that is not declared: %s", name));
 }
 
 /* ---- macros ---- */
@@ -211,43 +252,103 @@ static node parse_has(struct parser *ps)
     return made;
 }
 
-static bool macro_of_name(const char *name, enum cel_op *ret)
+/* Macros by the number of their variables; a body that is a filter can be left out of some. */
+static const struct macro {
+    const char *name;
+    enum cel_op op;
+    size_t variables, min_bodies, max_bodies;
+} macros[] = {
+    {"all", CEL_OP_ALL, 1, 1, 1},
+    {"all", CEL_OP_ALL, 2, 1, 1},
+    {"exists", CEL_OP_EXISTS, 1, 1, 1},
+    {"exists", CEL_OP_EXISTS, 2, 1, 1},
+    {"exists_one", CEL_OP_EXISTS_ONE, 1, 1, 1},
+    {"existsOne", CEL_OP_EXISTS_ONE, 1, 1, 1},
+    {"existsOne", CEL_OP_EXISTS_ONE, 2, 1, 1},
+    {"filter", CEL_OP_FILTER, 1, 1, 1},
+    {"map", CEL_OP_MAP, 1, 1, 2},
+    {"optFlatMap", CEL_OP_OPTIONAL_FLAT_MAP, 1, 1, 1},
+    {"optMap", CEL_OP_OPTIONAL_MAP, 1, 1, 1},
+    {"transformList", CEL_OP_MAP, 2, 1, 2},
+    {"transformMap", CEL_OP_TRANSFORM_MAP, 2, 1, 2},
+    {"transformMapEntry", CEL_OP_TRANSFORM_ENTRY, 2, 1, 2},
+};
+
+static const struct macro *find_macro(const char *name, size_t variables)
 {
-    static const struct {
-        const char *name;
-        enum cel_op op;
-    } macros[] = {
-        {"all", CEL_OP_ALL},       {"exists", CEL_OP_EXISTS}, {"exists_one", CEL_OP_EXISTS_ONE},
-        {"filter", CEL_OP_FILTER}, {"map", CEL_OP_MAP},
-    };
     for (size_t i = 0; i < ARRAY_LEN(macros); i++)
-        if (str_equal(macros[i].name, name)) {
-            *ret = macros[i].op;
-            return true;
-        }
-    return false;
+        if (str_equal(macros[i].name, name) && macros[i].variables == variables)
+            return &macros[i];
+    return NULL;
 }
 
-/* Behind "range.all(": the variable and the bodies. */
-static node parse_macro(struct parser *ps, node range, enum cel_op op)
+static bool is_macro(const char *name)
 {
-    if (ps->t.kind != CEL_T_NAME || is_reserved(ps->t.text))
-        return fail(ps, "a macro needs a variable");
-    struct local local = {arena_strndup(ps->arena, ps->t.text.p, ps->t.text.n), ps->locals};
+    return find_macro(name, 1) || find_macro(name, 2);
+}
+
+static const char *take_variable(struct parser *ps)
+{
+    if (ps->t.kind != CEL_T_NAME || is_reserved(ps->t.text)) {
+        fail(ps, "a macro needs a variable");
+        return NULL;
+    }
+    const char *name = arena_strndup(ps->arena, ps->t.text.p, ps->t.text.n);
     next(ps);
+    return name;
+}
+
+/* Whether another variable comes: a name with a comma behind it. */
+static bool has_second_variable(const struct parser *ps)
+{
+    struct parser ahead = *ps;
+    if (ahead.t.kind != CEL_T_NAME)
+        return false;
+    next(&ahead);
+    return is_sign(&ahead, ",");
+}
+
+/* The bodies of a macro; its variables are known in them. */
+static node parse_bodies(struct parser *ps, const struct macro *macro, node range,
+                         const char *first, const char *second)
+{
+    struct local outer = {first, ps->locals}, inner = {second, &outer};
     node args[3] = {range};
     size_t n = 1;
-    ps->locals = &local;
-    while (n < ARRAY_LEN(args) && take(ps, ","))
+    ps->locals = second ? &inner : &outer;
+    do
         args[n++] = parse_expr(ps);
-    ps->locals = local.up;
+    while (n < ARRAY_LEN(args) && take(ps, ","));
+    ps->locals = outer.up;
     if (!expect(ps, ")"))
         return NULL;
-    if (n == 1 || (n == 3 && op != CEL_OP_MAP))
+    if (n - 1 < macro->min_bodies || n - 1 > macro->max_bodies)
         return fail(ps, "a macro with another number of arguments");
-    struct cel_node *made = make(ps, n == 3 ? CEL_OP_MAP_FILTER : op, args, n);
-    made->name = local.name;
+    struct cel_node *made = make(ps, macro->op, args, n);
+    made->name = first;
+    made->second = second;
     return made;
+}
+
+/* Behind "range.all(". */
+static node parse_macro(struct parser *ps, const char *name, node range)
+{
+    const char *first = take_variable(ps), *second = NULL;
+    if (!first)
+        return NULL;
+    if (!take(ps, ","))
+        return fail(ps, "a macro with another number of arguments");
+    bool takes_two = find_macro(name, 2) && has_second_variable(ps);
+    if (takes_two) {
+        second = take_variable(ps);
+        take(ps, ",");
+    }
+    const struct macro *macro = find_macro(name, takes_two ? 2 : 1);
+    if (!macro)
+        return fail(ps, "a macro with another number of variables");
+    if (takes_two && str_equal(first, second))
+        return fail(ps, "two variables of one name");
+    return parse_bodies(ps, macro, range, first, second);
 }
 
 /* ---- from the inside out ---- */
@@ -258,17 +359,18 @@ static node parse_map(struct parser *ps)
     while (!take(ps, "}")) {
         if (args->n + 2 > ARGS_MAX)
             return fail(ps, "too many members");
+        bool is_optional = take(ps, "?");
         args->v[args->n++] = parse_expr(ps);
         if (!expect(ps, ":"))
             return NULL;
-        args->v[args->n++] = parse_expr(ps);
+        args->v[args->n++] = parse_item(ps, is_optional);
         if (ps->mistake || (!is_sign(ps, "}") && !expect(ps, ",")))
             return NULL;
     }
     return make(ps, CEL_OP_MAKE_MAP, args->v, args->n);
 }
 
-static node parse_word(struct parser *ps)
+static node parse_word(struct parser *ps, bool is_root)
 {
     const char *name = arena_strndup(ps->arena, ps->t.text.p, ps->t.text.n);
     if (is_reserved(ps->t.text))
@@ -279,7 +381,7 @@ static node parse_word(struct parser *ps)
     if (str_equal(name, "null"))
         return literal(ps, (struct cel_value){.type = CEL_NULL});
     if (!take(ps, "("))
-        return make_name(ps, name);
+        return make_name(ps, name, is_root);
     if (str_equal(name, "has"))
         return parse_has(ps);
     struct args *args = arena_alloc(ps->arena, sizeof *args);
@@ -325,28 +427,29 @@ static node parse_primary(struct parser *ps)
     }
     if (take(ps, "{"))
         return parse_map(ps);
-    take(ps, "."); /* of a name from the root */
-    return ps->t.kind == CEL_T_NAME ? parse_word(ps) : fail(ps, "an expression is missing");
+    bool is_root = take(ps, ".");
+    return ps->t.kind == CEL_T_NAME ? parse_word(ps, is_root)
+                                    : fail(ps, "an expression is missing");
 }
 
 /* Behind "target.": a member, a method or a macro. */
 static node parse_member(struct parser *ps, node target)
 {
-    bool is_quoted = ps->t.kind == CEL_T_QUOTED_NAME;
+    bool is_optional = take(ps, "?"), is_quoted = ps->t.kind == CEL_T_QUOTED_NAME;
     if (ps->t.kind != CEL_T_NAME && !is_quoted)
         return fail(ps, "the name of a member is missing");
     if (is_word(ps, "in") || is_word(ps, "true") || is_word(ps, "false") || is_word(ps, "null"))
         return fail(ps, "a reserved word");
     const char *name = arena_strndup(ps->arena, ps->t.text.p, ps->t.text.n);
     next(ps);
-    if (is_quoted || !take(ps, "(")) {
-        struct cel_node *made = make(ps, CEL_OP_SELECT, &target, 1);
+    if (is_quoted || is_optional || !take(ps, "(")) {
+        struct cel_node *made =
+            make(ps, is_optional ? CEL_OP_OPTIONAL_SELECT : CEL_OP_SELECT, &target, 1);
         made->name = name;
         return made;
     }
-    enum cel_op op;
-    if (macro_of_name(name, &op))
-        return parse_macro(ps, target, op);
+    if (is_macro(name))
+        return parse_macro(ps, name, target);
     struct args *args = arena_alloc(ps->arena, sizeof *args);
     args->v[args->n++] = target;
     parse_args(ps, ")", false, args);
@@ -359,10 +462,11 @@ static node parse_members(struct parser *ps, node target)
         if (take(ps, ".")) {
             target = parse_member(ps, target);
         } else if (take(ps, "[")) {
+            bool is_optional = take(ps, "?");
             node args[] = {target, parse_expr(ps)};
             if (!expect(ps, "]"))
                 return NULL;
-            target = make(ps, CEL_OP_INDEX, args, 2);
+            target = make(ps, is_optional ? CEL_OP_OPTIONAL_INDEX : CEL_OP_INDEX, args, 2);
         } else {
             return target;
         }
@@ -477,12 +581,52 @@ int cel_parse(struct arena *arena, const char *text, const char *const *vars,
     return 0;
 }
 
+/* ---- what an expression reads ---- */
+
+/* Whether a macro has a variable of that name, which hides the outer one in its bodies. */
+static bool hides(node x, const char *name)
+{
+    return x->op >= CEL_OP_ALL && (str_equal(x->name, name) || str_equal(x->second, name));
+}
+
 bool cel_uses(const struct cel_node *expr, const char *variable)
 {
-    if (expr->op == CEL_OP_VARIABLE && str_equal(expr->name, variable))
-        return true;
-    for (size_t i = 0; i < expr->n; i++)
+    if (expr->op == CEL_OP_VARIABLE)
+        return str_equal(expr->name, variable);
+    size_t n = hides(expr, variable) ? 1 : expr->n;
+    for (size_t i = 0; i < n; i++)
         if (cel_uses(expr->args[i], variable))
             return true;
     return false;
+}
+
+/* A chain of members behind the variable: its names; false when it is none. */
+static bool is_part(node x, const char *variable, const char *names[CEL_DEPTH_MAX], size_t *ret_n)
+{
+    size_t n = 0, i;
+    for (; x->op == CEL_OP_SELECT || x->op == CEL_OP_HAS || x->op == CEL_OP_OPTIONAL_SELECT;
+         x = x->args[0])
+        names[n++] = x->name;
+    if (x->op != CEL_OP_VARIABLE || !str_equal(x->name, variable))
+        return false;
+    for (i = 0; i < n / 2; i++) {
+        const char *name = names[i];
+        names[i] = names[n - 1 - i];
+        names[n - 1 - i] = name;
+    }
+    *ret_n = n;
+    return true;
+}
+
+void cel_each_part(const struct cel_node *expr, const char *variable, cel_part_fn *found, void *ctx)
+{
+    const char *names[CEL_DEPTH_MAX];
+    size_t n;
+    if (is_part(expr, variable, names, &n)) {
+        found(ctx, names, n);
+        return;
+    }
+    n = hides(expr, variable) ? 1 : expr->n;
+    for (size_t i = 0; i < n; i++)
+        cel_each_part(expr->args[i], variable, found, ctx);
 }

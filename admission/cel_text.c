@@ -3,20 +3,23 @@
 #include "admission/cel_tree.h"
 #include "apiserver/base/buf.h"
 #include "apiserver/base/mem.h"
-#include "openapi/pattern.h"
+#include "apiserver/base/regex.h"
 
-static struct cel_value size(struct cel_ctx *c, const struct cel_value *v, size_t n)
+static struct cel_value size_of_text(struct cel_ctx *c, const struct cel_value *v, size_t n)
 {
     (void)n;
-    return cel_size(c, v);
+    if (!cel_spend(c, v->s.n / 64))
+        return cel_spent();
+    int64_t characters = 0;
+    for (size_t i = 0; i < v->s.n; i++)
+        characters += (v->s.p[i] & 0xC0) != 0x80;
+    return cel_int(characters);
 }
 
-static bool are_texts(const struct cel_value *v, size_t n)
+static struct cel_value size_of_bytes(struct cel_ctx *c, const struct cel_value *v, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        if (v[i].type != CEL_STRING)
-            return false;
-    return true;
+    (void)c, (void)n;
+    return cel_int((int64_t)v->s.n);
 }
 
 static bool pay(struct cel_ctx *c, struct str text)
@@ -37,39 +40,22 @@ static size_t find_text(struct str text, struct str needle, size_t from)
 
 static struct cel_value contains(struct cel_ctx *c, const struct cel_value *v, size_t n)
 {
-    if (!are_texts(v, n))
-        return cel_no_overload();
+    (void)n;
     pay(c, v[0].s);
     return cel_bool(find_text(v[0].s, v[1].s, 0) <= v[0].s.n);
 }
 
 static struct cel_value starts_with(struct cel_ctx *c, const struct cel_value *v, size_t n)
 {
-    (void)c;
-    if (!are_texts(v, n))
-        return cel_no_overload();
+    (void)c, (void)n;
     return cel_bool(v[1].s.n <= v[0].s.n && memcmp(v[0].s.p, v[1].s.p, v[1].s.n) == 0);
 }
 
 static struct cel_value ends_with(struct cel_ctx *c, const struct cel_value *v, size_t n)
 {
-    (void)c;
-    if (!are_texts(v, n))
-        return cel_no_overload();
+    (void)c, (void)n;
     size_t rest = v[0].s.n - v[1].s.n;
     return cel_bool(v[1].s.n <= v[0].s.n && memcmp(v[0].s.p + rest, v[1].s.p, v[1].s.n) == 0);
-}
-
-#define MATCH_COST 20 /* steps a match takes beside its text: it is compiled too */
-
-static struct cel_value matches(struct cel_ctx *c, const struct cel_value *v, size_t n)
-{
-    if (!are_texts(v, n))
-        return cel_no_overload();
-    if (!cel_spend(c, MATCH_COST + v[0].s.n / 4 + v[1].s.n))
-        return cel_error("");
-    int found = pattern_matches_once(v[1].s, v[0].s);
-    return found < 0 ? cel_error("invalid or too costly regular expression") : cel_bool(found);
 }
 
 /* ---- places ---- */
@@ -105,8 +91,6 @@ static struct cel_value char_at(struct cel_ctx *c, const struct cel_value *v, si
 {
     (void)n;
     size_t from, to;
-    if (v[0].type != CEL_STRING || v[1].type != CEL_INT)
-        return cel_no_overload();
     if (!pay(c, v[0].s) || !offset_of(v[0].s, v[1].i, &from))
         return index_error();
     struct str rest = {v[0].s.p + from, v[0].s.n - from};
@@ -116,8 +100,6 @@ static struct cel_value char_at(struct cel_ctx *c, const struct cel_value *v, si
 static struct cel_value substring(struct cel_ctx *c, const struct cel_value *v, size_t n)
 {
     size_t from, to = 0;
-    if (v[0].type != CEL_STRING || v[1].type != CEL_INT || (n == 3 && v[2].type != CEL_INT))
-        return cel_no_overload();
     to = v[0].s.n;
     if (!pay(c, v[0].s) || !offset_of(v[0].s, v[1].i, &from) ||
         (n == 3 && !offset_of(v[0].s, v[2].i, &to)) || from > to)
@@ -128,8 +110,6 @@ static struct cel_value substring(struct cel_ctx *c, const struct cel_value *v, 
 static struct cel_value index_of(struct cel_ctx *c, const struct cel_value *v, size_t n)
 {
     size_t from = 0;
-    if (!are_texts(v, 2) || (n == 3 && v[2].type != CEL_INT))
-        return cel_no_overload();
     if (!pay(c, v[0].s) || (n == 3 && !offset_of(v[0].s, v[2].i, &from)))
         return index_error();
     size_t at = find_text(v[0].s, v[1].s, from);
@@ -138,8 +118,6 @@ static struct cel_value index_of(struct cel_ctx *c, const struct cel_value *v, s
 
 static struct cel_value last_index_of(struct cel_ctx *c, const struct cel_value *v, size_t n)
 {
-    if (!are_texts(v, 2) || (n == 3 && v[2].type != CEL_INT))
-        return cel_no_overload();
     struct str s = v[0].s;
     size_t from = s.n;
     if (!cel_spend(c, 1 + s.n) || (n == 3 && !offset_of(s, v[2].i, &from)))
@@ -156,7 +134,9 @@ static struct cel_value made(struct cel_ctx *c, const struct buf *out)
 {
     if (buf_failed(out))
         return cel_error("the text is too long");
-    char *copy = arena_alloc(c->arena, out->len + 1);
+    char *copy = cel_alloc(c, out->len, 1);
+    if (!copy)
+        return cel_spent();
     if (out->len > 0)
         memcpy(copy, out->data, out->len);
     return cel_string(copy, out->len);
@@ -165,11 +145,9 @@ static struct cel_value made(struct cel_ctx *c, const struct buf *out)
 static struct cel_value change_case(struct cel_ctx *c, const struct cel_value *v, char first,
                                     int by)
 {
-    if (v->type != CEL_STRING)
-        return cel_no_overload();
-    if (!pay(c, v->s))
-        return cel_error("");
-    char *copy = arena_alloc(c->arena, v->s.n + 1);
+    char *copy = cel_alloc(c, v->s.n, 1);
+    if (!copy)
+        return cel_spent();
     for (size_t i = 0; i < v->s.n; i++) {
         bool changes = v->s.p[i] >= first && v->s.p[i] < first + 26;
         copy[i] = (char)(v->s.p[i] + (changes ? by : 0));
@@ -200,8 +178,6 @@ static bool is_blank(uint32_t r)
 static struct cel_value trim(struct cel_ctx *c, const struct cel_value *v, size_t n)
 {
     (void)n;
-    if (v->type != CEL_STRING)
-        return cel_no_overload();
     pay(c, v->s);
     size_t from = 0, to = 0, len;
     bool is_begun = false;
@@ -230,8 +206,6 @@ static size_t one_character(struct str s, size_t at)
 
 static struct cel_value replace(struct cel_ctx *c, const struct cel_value *v, size_t n)
 {
-    if (!are_texts(v, 3) || (n == 4 && v[3].type != CEL_INT))
-        return cel_no_overload();
     struct str s = v[0].s, old = v[1].s;
     int64_t left = n == 4 ? v[3].i : -1;
     SCOPED(buf_fini) struct buf out = {.max = TEXT_MAX};
@@ -253,21 +227,19 @@ static struct cel_value replace(struct cel_ctx *c, const struct cel_value *v, si
             return made(c, &out);
     }
     buf_append(&out, s.p + at, s.n - at);
-    return pay(c, s) ? made(c, &out) : cel_error("");
+    return pay(c, s) ? made(c, &out) : cel_spent();
 }
 
 /* Pieces of a text; at most left of them, the last with what remains. */
 static struct cel_value split(struct cel_ctx *c, const struct cel_value *v, size_t n)
 {
-    if (!are_texts(v, 2) || (n == 3 && v[2].type != CEL_INT))
-        return cel_no_overload();
     struct str s = v[0].s, by = v[1].s;
     int64_t left = n == 3 ? v[2].i : -1;
     if (left == 0 || (by.n == 0 && s.n == 0))
         return cel_list(NULL, 0);
-    if (!cel_spend(c, s.n + 1))
-        return cel_error("");
-    struct cel_value *pieces = arena_alloc(c->arena, (s.n + 2) * sizeof *pieces);
+    struct cel_value *pieces = cel_alloc(c, s.n + 2, sizeof *pieces);
+    if (!pieces)
+        return cel_spent();
     size_t count = 0, at = 0;
     while (left < 0 || (int64_t)count + 1 < left) {
         size_t end = by.n ? find_text(s, by, at) : at + one_character(s, at);
@@ -282,8 +254,6 @@ static struct cel_value split(struct cel_ctx *c, const struct cel_value *v, size
 
 static struct cel_value join(struct cel_ctx *c, const struct cel_value *v, size_t n)
 {
-    if (v[0].type != CEL_LIST || (n == 2 && v[1].type != CEL_STRING))
-        return cel_no_overload();
     struct cel_value open = cel_open(c, &v[0]);
     SCOPED(buf_fini) struct buf out = {.max = TEXT_MAX};
     for (size_t i = 0; i < open.items.n; i++) {
@@ -293,26 +263,113 @@ static struct cel_value join(struct cel_ctx *c, const struct cel_value *v, size_
             buf_append(&out, v[1].s.p, v[1].s.n);
         buf_append(&out, open.items.v[i].s.p, open.items.v[i].s.n);
         if (!pay(c, open.items.v[i].s))
-            return cel_error("");
+            return cel_spent();
     }
     return made(c, &out);
 }
 
+/* ---- regular expressions ---- */
+
+/* The pattern: of a literal it was compiled with the rule. NULL and an error when it is none. */
+static const struct regex *pattern_of(struct cel_ctx *c, const struct cel_value *v,
+                                      struct cel_value *ret_error)
+{
+    if (v->regex)
+        return v->regex;
+    const char *mistake = NULL;
+    const struct regex *re = NULL;
+    if (cel_spend(c, 20 + v->s.n)) /* about what compiling takes */
+        re = regex_compile(c->arena, v->s, &mistake);
+    if (!re)
+        *ret_error =
+            c->is_exhausted
+                ? cel_spent()
+                : cel_error(arena_printf(c->arena, "invalid regular expression: %s", mistake));
+    return re;
+}
+
+/* Steps of a match: its thread steps are cheaper than those of an evaluation. */
+static bool pay_match(struct cel_ctx *c, const struct regex *re, size_t text_bytes)
+{
+    return cel_spend(c, 1 + regex_cost(re, text_bytes) / 8);
+}
+
+static struct cel_value matches(struct cel_ctx *c, const struct cel_value *v, size_t n)
+{
+    (void)n;
+    struct cel_value error;
+    const struct regex *re = pattern_of(c, &v[1], &error);
+    if (!re)
+        return error;
+    return pay_match(c, re, v[0].s.n) ? cel_bool(regex_matches(re, v[0].s)) : cel_spent();
+}
+
+static struct cel_value find(struct cel_ctx *c, const struct cel_value *v, size_t n)
+{
+    (void)n;
+    struct cel_value error;
+    size_t start = 0, end = 0;
+    const struct regex *re = pattern_of(c, &v[1], &error);
+    if (!re)
+        return error;
+    if (!pay_match(c, re, v[0].s.n))
+        return cel_spent();
+    regex_find(re, v[0].s, 0, &start, &end);
+    return cel_string(v[0].s.p + start, end - start);
+}
+
+/* Matches from left to right that do not overlap; the third argument is how many, negative = all.
+ * An empty one right behind another is none. Source: Go's FindAllString. */
+static struct cel_value find_all(struct cel_ctx *c, const struct cel_value *v, size_t n)
+{
+    struct cel_value error;
+    struct str s = v[0].s;
+    int64_t left = n == 3 ? v[2].i : -1;
+    const struct regex *re = pattern_of(c, &v[1], &error);
+    if (!re)
+        return error;
+    struct cel_value *found = cel_alloc(c, s.n + 1, sizeof *found);
+    size_t count = 0, at = 0, start, end, last = SIZE_MAX;
+    while (found && left != 0 && at <= s.n && pay_match(c, re, s.n - at) &&
+           regex_find(re, s, at, &start, &end)) {
+        if (start < end || start != last) {
+            found[count++] = cel_string(s.p + start, end - start);
+            left -= left > 0;
+        }
+        last = end;
+        at = end > start ? end : end + (end < s.n ? one_character(s, end) : 1);
+    }
+    return c->is_exhausted ? cel_spent() : cel_list(found, count);
+}
+
 const struct cel_function cel_text_functions[] = {
-    {"charAt", false, true, 2, 2, char_at},
-    {"contains", false, true, 2, 2, contains},
-    {"endsWith", false, true, 2, 2, ends_with},
-    {"indexOf", false, true, 2, 3, index_of},
-    {"join", false, true, 1, 2, join},
-    {"lastIndexOf", false, true, 2, 3, last_index_of},
-    {"lowerAscii", false, true, 1, 1, lower_ascii},
-    {"matches", true, true, 2, 2, matches},
-    {"replace", false, true, 3, 4, replace},
-    {"size", true, true, 1, 1, size},
-    {"split", false, true, 2, 3, split},
-    {"startsWith", false, true, 2, 2, starts_with},
-    {"substring", false, true, 2, 3, substring},
-    {"trim", false, true, 1, 1, trim},
-    {"upperAscii", false, true, 1, 1, upper_ascii},
+    {"charAt", "s.i:s", char_at},
+    {"contains", "s.s:b", contains},
+    {"endsWith", "s.s:b", ends_with},
+    {"find", "s.s:s", find},
+    {"findAll", "s.s:l", find_all},
+    {"findAll", "s.si:l", find_all},
+    {"indexOf", "s.s:i", index_of},
+    {"indexOf", "s.si:i", index_of},
+    {"join", "l.:s", join},
+    {"join", "l.s:s", join},
+    {"lastIndexOf", "s.s:i", last_index_of},
+    {"lastIndexOf", "s.si:i", last_index_of},
+    {"lowerAscii", "s.:s", lower_ascii},
+    {"matches", "s.s:b", matches},
+    {"matches", "ss:b", matches},
+    {"replace", "s.ss:s", replace},
+    {"replace", "s.ssi:s", replace},
+    {"size", "s.:i", size_of_text},
+    {"size", "s:i", size_of_text},
+    {"size", "y.:i", size_of_bytes},
+    {"size", "y:i", size_of_bytes},
+    {"split", "s.s:l", split},
+    {"split", "s.si:l", split},
+    {"startsWith", "s.s:b", starts_with},
+    {"substring", "s.i:s", substring},
+    {"substring", "s.ii:s", substring},
+    {"trim", "s.:s", trim},
+    {"upperAscii", "s.:s", upper_ascii},
     {0},
 };

@@ -9,10 +9,13 @@ enum cel_op {
     CEL_OP_VARIABLE,
     CEL_OP_SELECT,
     CEL_OP_HAS,
+    CEL_OP_OPTIONAL_SELECT, /* x.?y */
     CEL_OP_INDEX,
+    CEL_OP_OPTIONAL_INDEX, /* x[?y] */
     CEL_OP_CALL,
     CEL_OP_MAKE_LIST,
     CEL_OP_MAKE_MAP,
+    CEL_OP_IF_PRESENT, /* ?x in a list or map: an optional that is left out without value */
     CEL_OP_NOT,
     CEL_OP_NEGATE,
     CEL_OP_AND,
@@ -30,13 +33,16 @@ enum cel_op {
     CEL_OP_GREATER,
     CEL_OP_GREATER_EQUAL,
     CEL_OP_IN,
-    /* macros over a list or map: range, then bodies that see the variable */
+    /* macros: a range, then bodies that see the variables: filter and transform, or one of them */
     CEL_OP_ALL,
     CEL_OP_EXISTS,
     CEL_OP_EXISTS_ONE,
     CEL_OP_FILTER,
-    CEL_OP_MAP,        /* range, transform */
-    CEL_OP_MAP_FILTER, /* range, filter, transform */
+    CEL_OP_MAP, /* also transformList */
+    CEL_OP_TRANSFORM_MAP,
+    CEL_OP_TRANSFORM_ENTRY,
+    CEL_OP_OPTIONAL_MAP, /* these two over an optional */
+    CEL_OP_OPTIONAL_FLAT_MAP,
 };
 
 struct cel_ctx {
@@ -45,46 +51,69 @@ struct cel_ctx {
     bool is_exhausted;
 };
 typedef struct cel_value (*cel_call)(struct cel_ctx *c, const struct cel_value *args, size_t n);
+/* One form of a function. types: a letter for each argument, of a method behind its target and a
+ * dot, then a colon and the result: "s.si:i". Letters: cel_call.c. */
 struct cel_function {
-    const char *name;          /* NULL ends a table */
-    bool is_global, is_method; /* f(x), x.f() */
-    size_t min, max;           /* arguments, the target among them */
+    const char *name; /* NULL ends a table */
+    const char *types;
     cel_call call;
 };
-extern const struct cel_function cel_text_functions[], cel_conversions[];
+extern const struct cel_function cel_text_functions[], cel_conversions[], cel_time_functions[],
+    cel_list_functions[], cel_optional_functions[], cel_address_functions[];
 
 struct cel_node {
     enum cel_op op;
     int depth;
-    const char *name;       /* variable, member */
-    struct cel_value value; /* literal */
-    const struct cel_function *fn;
+    bool is_root;                            /* of a variable: not one of the macros around */
+    const char *name;                        /* variable, member, function, variable of a macro */
+    const char *second;                      /* variable of a macro with two */
+    struct cel_value value;                  /* literal */
+    const struct cel_function *const *forms; /* of a call */
+    size_t n_forms;
     const struct cel_node *const *args;
     size_t n;
 };
 
-/* ---- values ---- */
+/* ---- values (cel_value.c) ---- */
 struct cel_value cel_error(const char *text);
 struct cel_value cel_no_overload(void);
+struct cel_value cel_spent(void); /* what an evaluation gives that ran out of steps */
 struct cel_value cel_bool(bool b);
 struct cel_value cel_int(int64_t i);
 struct cel_value cel_uint(uint64_t u);
 struct cel_value cel_double(double d);
 struct cel_value cel_string(const char *p, size_t n);
 struct cel_value cel_list(const struct cel_value *v, size_t n);
+struct cel_value cel_duration(int64_t ns);
+struct cel_value cel_some(struct cel_ctx *c, const struct cel_value *inner);
 /* Takes n steps; false when there are not that many left. */
 bool cel_spend(struct cel_ctx *c, uint64_t n);
-struct cel_value cel_open(struct cel_ctx *c,
-                          const struct cel_value *v); /* items instead of a node */
+/* Zeroed memory that is paid with steps; NULL when there are not that many left. */
+void *cel_alloc(struct cel_ctx *c, size_t n, size_t size);
+/* Items instead of a node; an error when the steps are spent. */
+struct cel_value cel_open(struct cel_ctx *c, const struct cel_value *v);
 bool cel_equal(struct cel_ctx *c, const struct cel_value *a, const struct cel_value *b);
 enum cel_order { CEL_BEFORE, CEL_SAME, CEL_AFTER, CEL_UNORDERED, CEL_INCOMPARABLE };
 enum cel_order cel_compare(const struct cel_value *a, const struct cel_value *b);
 /* The member of a map by key; false when there is none. */
 bool cel_find(struct cel_ctx *c, const struct cel_value *map, const struct cel_value *key,
               struct cel_value *ret);
-struct cel_value cel_size(struct cel_ctx *c, const struct cel_value *v);
 
-/* ---- cel_arith.c ---- */
+/* ---- functions (cel_call.c) ---- */
+#define CEL_FORMS_MAX 12 /* of one name with one number of arguments */
+/* The forms of a function for n arguments, the target among them; 0 when there is none, and why. */
+size_t cel_function_find(struct arena *arena, const char *name, bool is_method, size_t n,
+                         const struct cel_function *const **ret, const char **ret_mistake);
+/* Whether a name is one of functions in a namespace, like optional.of. */
+bool cel_function_is_qualified(const char *name);
+/* Calls the form that takes these arguments. */
+struct cel_value cel_function_call(struct cel_ctx *c, const struct cel_node *call,
+                                   const struct cel_value *args);
+/* The type that a name means, and back. */
+bool cel_type_of_name(const char *name, enum cel_type *ret);
+const char *cel_type_name(enum cel_type type);
+
+/* ---- arithmetic (cel_arith.c) ---- */
 /* + - * / %, by the operator. */
 struct cel_value cel_arithmetic(struct cel_ctx *c, enum cel_op op, const struct cel_value *a,
                                 const struct cel_value *b);

@@ -45,12 +45,45 @@ struct cel_value cel_list(const struct cel_value *v, size_t n)
     return (struct cel_value){.type = CEL_LIST, .items = {v, n}};
 }
 
+struct cel_value cel_duration(int64_t ns)
+{
+    return (struct cel_value){.type = CEL_DURATION, .i = ns};
+}
+
+struct cel_value cel_spent(void)
+{
+    return cel_error(CEL_TOO_COSTLY);
+}
+
 bool cel_spend(struct cel_ctx *c, uint64_t n)
 {
     if (n > c->steps)
         c->is_exhausted = true;
     c->steps -= n > c->steps ? c->steps : n;
     return !c->is_exhausted;
+}
+
+void *cel_alloc(struct cel_ctx *c, size_t n, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(n, size, &bytes) || !cel_spend(c, 1 + bytes / CEL_STEP_BYTES))
+        return NULL;
+    return arena_alloc(c->arena, bytes + 1); /* never none, and room for a NUL */
+}
+
+/* ---- optionals ---- */
+
+struct cel_value cel_optional(struct arena *arena, const struct cel_value *inner)
+{
+    struct cel_value *copy = inner ? arena_alloc(arena, sizeof *copy) : NULL;
+    if (copy)
+        *copy = *inner;
+    return (struct cel_value){.type = CEL_OPTIONAL, .inner = copy};
+}
+
+struct cel_value cel_some(struct cel_ctx *c, const struct cel_value *inner)
+{
+    return inner && !cel_spend(c, 2) ? cel_spent() : cel_optional(c->arena, inner);
 }
 
 /* ---- from JSON ---- */
@@ -121,9 +154,9 @@ struct cel_value cel_open(struct cel_ctx *c, const struct cel_value *v)
         return *v;
     bool is_map = v->type == CEL_MAP;
     size_t n = json_len(v->node) * (is_map ? 2 : 1), i = 0;
-    if (!cel_spend(c, n))
-        return (struct cel_value){.type = v->type};
-    struct cel_value *items = arena_alloc(c->arena, (n + 1) * sizeof *items);
+    struct cel_value *items = cel_alloc(c, n, sizeof *items);
+    if (!items)
+        return cel_spent();
     const cJSON *child;
     cJSON_ArrayForEach(child, v->node)
     {
@@ -140,7 +173,11 @@ bool cel_find(struct cel_ctx *c, const struct cel_value *map, const struct cel_v
     if (map->node) {
         if (key->type != CEL_STRING || memchr(key->s.p, 0, key->s.n))
             return false;
-        const cJSON *child = json_get(map->node, arena_strndup(c->arena, key->s.p, key->s.n));
+        char *name = cel_alloc(c, key->s.n, 1);
+        if (!name)
+            return false;
+        memcpy(name, key->s.p, key->s.n);
+        const cJSON *child = json_get(map->node, name);
         if (child)
             *ret = child_from_json(map, child);
         return child != NULL;
@@ -151,26 +188,6 @@ bool cel_find(struct cel_ctx *c, const struct cel_value *map, const struct cel_v
             return true;
         }
     return false;
-}
-
-struct cel_value cel_size(struct cel_ctx *c, const struct cel_value *v)
-{
-    switch (v->type) {
-    case CEL_STRING: {
-        int64_t runes = 0;
-        for (size_t i = 0; i < v->s.n && cel_spend(c, i % 64 == 0); i++)
-            runes += (v->s.p[i] & 0xC0) != 0x80;
-        return cel_int(runes);
-    }
-    case CEL_BYTES:
-        return cel_int((int64_t)v->s.n);
-    case CEL_LIST:
-        return cel_int((int64_t)(v->node ? json_len(v->node) : v->items.n));
-    case CEL_MAP:
-        return cel_int((int64_t)(v->node ? json_len(v->node) : v->items.n / 2));
-    default:
-        return cel_no_overload();
-    }
 }
 
 /* ---- comparing ---- */
@@ -230,10 +247,47 @@ enum cel_order cel_compare(const struct cel_value *a, const struct cel_value *b)
     }
 }
 
+static bool optionals_equal(struct cel_ctx *c, const struct cel_value *a, const struct cel_value *b)
+{
+    if (!a->inner || !b->inner)
+        return a->inner == b->inner;
+    return cel_spend(c, 1) && cel_equal(c, a->inner, b->inner);
+}
+
+/* The four bytes of an IPv4 address, also of one that is written as IPv6; NULL of others. */
+static const uint8_t *v4_of(const struct cel_address *a)
+{
+    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+    if (a->size == 4)
+        return a->bytes;
+    return memcmp(a->bytes, mapped, sizeof mapped) == 0 ? a->bytes + sizeof mapped : NULL;
+}
+
+static bool addresses_equal(const struct cel_address *a, const struct cel_address *b)
+{
+    if (v4_of(a) && v4_of(b) && a->prefix == b->prefix)
+        return memcmp(v4_of(a), v4_of(b), 4) == 0;
+    return a->size == b->size && a->prefix == b->prefix && memcmp(a->bytes, b->bytes, a->size) == 0;
+}
+
+static size_t count_nodes(const cJSON *node)
+{
+    size_t n = 1;
+    for (const cJSON *child = node->child; child; child = child->next)
+        n += count_nodes(child);
+    return n;
+}
+
+/* Linear in practice, so it is paid before it is done. */
+static bool nodes_equal(struct cel_ctx *c, const cJSON *a, const cJSON *b)
+{
+    return a == b || (cel_spend(c, count_nodes(a)) && json_equal(a, b));
+}
+
 static bool lists_equal(struct cel_ctx *c, const struct cel_value *a, const struct cel_value *b)
 {
     struct cel_value x = cel_open(c, a), y = cel_open(c, b);
-    if (x.items.n != y.items.n)
+    if (c->is_exhausted || x.items.n != y.items.n)
         return false;
     for (size_t i = 0; i < x.items.n; i++)
         if (!cel_spend(c, 1) || !cel_equal(c, &x.items.v[i], &y.items.v[i]))
@@ -244,7 +298,7 @@ static bool lists_equal(struct cel_ctx *c, const struct cel_value *a, const stru
 static bool maps_equal(struct cel_ctx *c, const struct cel_value *a, const struct cel_value *b)
 {
     struct cel_value x = cel_open(c, a), y = cel_open(c, b), other;
-    if (x.items.n != y.items.n)
+    if (c->is_exhausted || x.items.n != y.items.n)
         return false;
     for (size_t i = 0; i + 1 < x.items.n; i += 2)
         if (!cel_spend(c, 1) || !cel_find(c, &y, &x.items.v[i], &other) ||
@@ -258,7 +312,7 @@ bool cel_equal(struct cel_ctx *c, const struct cel_value *a, const struct cel_va
     if (a->type != b->type)
         return cel_compare(a, b) == CEL_SAME;
     if (a->node && b->node)
-        return json_equal(a->node, b->node); /* does not recurse, and is linear in practice */
+        return nodes_equal(c, a->node, b->node);
     switch (a->type) {
     case CEL_NULL:
         return true;
@@ -268,6 +322,11 @@ bool cel_equal(struct cel_ctx *c, const struct cel_value *a, const struct cel_va
         return lists_equal(c, a, b);
     case CEL_MAP:
         return maps_equal(c, a, b);
+    case CEL_OPTIONAL:
+        return optionals_equal(c, a, b);
+    case CEL_IP:
+    case CEL_CIDR:
+        return addresses_equal(a->address, b->address);
     default:
         return cel_spend(c, 1) && cel_compare(a, b) == CEL_SAME;
     }

@@ -23,7 +23,7 @@ void admission_fini(struct admission *a);
 typedef int (*admit_step)(struct admission *a, struct err *err);
 
 cJSON *metadata_of(const struct admission *a); /* an object once it was decoded */
-void warn(struct admission *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void warn(const struct admission *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* decode.c: is it, as text, such an object? */
 int step_group_version(struct admission *a, struct err *err);

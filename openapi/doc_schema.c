@@ -235,6 +235,10 @@ static cJSON *rules_of(const struct shape *shape)
         cJSON *rule = json_object();
         json_set_str(rule, "rule", r->rule);
         json_set_str(rule, "message", r->message);
+        if (r->message_expression)
+            json_set_str(rule, "messageExpression", r->message_expression);
+        if (r->is_old_optional)
+            json_set_bool(rule, "optionalOldSelf", true);
         if (r->reason)
             json_set_str(rule, "reason", r->reason);
         if (r->field) {

@@ -1,75 +1,42 @@
-/* Regular expressions by PCRE2; see pattern.h. Compiled patterns are kept for the life of the
- * process: there are only as many as the tables have, and a ceiling holds even that. */
-#define PCRE2_CODE_UNIT_WIDTH 8
+/* Patterns of the tables; see pattern.h. They are kept for the life of the process: there are only
+ * as many as the tables have, and a ceiling holds even that. */
 #include "openapi/pattern.h"
 
-#include <pcre2.h>
 #include <pthread.h>
-#include <string.h>
+
+#include "apiserver/base/regex.h"
 
 #define PATTERNS_MAX 64 /* different patterns in all tables together */
-#define MATCH_STEPS_MAX                                                                            \
-    200000 /* backtracking steps of one match; a text of the tables' length limits needs far fewer \
-            */
-#define MATCH_MEMORY_KIB 4096
 
 static struct {
     pthread_mutex_t lock;
+    struct arena arena;
     size_t n;
     struct {
-        const char *text; /* static, compared by address first */
-        pcre2_code *code; /* NULL when it does not compile */
+        const char *text;          /* static, compared by address first */
+        const struct regex *regex; /* NULL when it does not compile */
     } v[PATTERNS_MAX];
-    pcre2_match_context *limits;
 } cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static pcre2_code *compile(struct str pattern)
+static const struct regex *find_locked(const char *pattern)
 {
-    int error;
-    PCRE2_SIZE offset;
-    return pcre2_compile((PCRE2_SPTR)pattern.p, pattern.n, PCRE2_DOLLAR_ENDONLY | PCRE2_UTF, &error,
-                         &offset, NULL);
-}
-
-static void make_limits(void)
-{
-    cache.limits = pcre2_match_context_create(NULL);
-    if (!cache.limits)
-        return;
-    pcre2_set_match_limit(cache.limits, MATCH_STEPS_MAX);
-    pcre2_set_heap_limit(cache.limits, MATCH_MEMORY_KIB);
-}
-
-static bool has_limits(void)
-{
-    pthread_mutex_lock(&cache.lock);
-    if (!cache.limits)
-        make_limits();
-    bool has = cache.limits != NULL;
-    pthread_mutex_unlock(&cache.lock);
-    return has;
-}
-
-static const pcre2_code *find_locked(const char *pattern)
-{
-    if (!cache.limits)
-        make_limits();
     for (size_t i = 0; i < cache.n; i++)
         if (cache.v[i].text == pattern || strcmp(cache.v[i].text, pattern) == 0)
-            return cache.v[i].code;
+            return cache.v[i].regex;
     if (cache.n == PATTERNS_MAX)
         return NULL;
+    const char *mistake = NULL;
     cache.v[cache.n].text = pattern;
-    cache.v[cache.n].code = compile(STR(pattern));
-    return cache.v[cache.n++].code;
+    cache.v[cache.n].regex = regex_compile(&cache.arena, STR(pattern), &mistake);
+    return cache.v[cache.n++].regex;
 }
 
-static const pcre2_code *find(const char *pattern)
+static const struct regex *find(const char *pattern)
 {
     pthread_mutex_lock(&cache.lock);
-    const pcre2_code *code = find_locked(pattern);
+    const struct regex *regex = find_locked(pattern);
     pthread_mutex_unlock(&cache.lock);
-    return code;
+    return regex;
 }
 
 bool pattern_is_valid(const char *pattern)
@@ -77,29 +44,8 @@ bool pattern_is_valid(const char *pattern)
     return find(pattern) != NULL;
 }
 
-/* Whether text contains a match: 1 or 0; -1 when that costs too much. */
-static int match(const pcre2_code *code, struct str text)
-{
-    pcre2_match_data *data = pcre2_match_data_create(1, NULL);
-    if (!data)
-        return -1;
-    int n = pcre2_match(code, (PCRE2_SPTR)text.p, text.n, 0, 0, data, cache.limits);
-    pcre2_match_data_free(data);
-    return n >= 0 ? 1 : n == PCRE2_ERROR_NOMATCH ? 0 : -1;
-}
-
 bool pattern_matches(const char *pattern, const char *text)
 {
-    const pcre2_code *code = find(pattern);
-    return code && cache.limits && match(code, STR(text)) == 1;
-}
-
-int pattern_matches_once(struct str pattern, struct str text)
-{
-    if (pattern.n > PATTERN_LENGTH_MAX || !has_limits())
-        return -1;
-    pcre2_code *code = compile(pattern);
-    int found = code ? match(code, text) : -1;
-    pcre2_code_free(code);
-    return found;
+    const struct regex *regex = find(pattern);
+    return regex && regex_matches(regex, STR(text));
 }

@@ -1,19 +1,12 @@
-/* Regular expressions of the tables: compiled once a process, matched under limits, with the
- * meaning they have in Go (no newline before the end, UTF-8). Any thread. */
+/* Regular expressions of the tables: compiled once a process, with the meaning they have in Go. Any
+ * thread. */
 #pragma once
 
 #include <stdbool.h>
 
-#include "apiserver/base/str.h"
-
-/* Whether text contains a match. pattern is static text of a table. A match that costs too much
- * counts as none. */
+/* Whether text contains a match. pattern is static text of a table. */
 bool pattern_matches(const char *pattern, const char *text);
 bool pattern_is_valid(const char *pattern);
-/* The same of a pattern that is compiled for this one match, both of any origin: 1 or 0; -1 when
- * the pattern is invalid or too long, or the match costs too much. */
-int pattern_matches_once(struct str pattern, struct str text);
-#define PATTERN_LENGTH_MAX 1000 /* bytes */
 
 /* What a quantity looks like. Source: the pattern that generated CustomResourceDefinitions publish.
  */

@@ -62,11 +62,14 @@ struct field {
 
 /* A rule between fields: CEL text, published as x-kubernetes-validations. */
 struct rule {
-    const char *rule; /* CEL, over self (and oldSelf: then it is a transition rule and only runs on
-                         updates) */
+    const char *rule;    /* CEL over self, and oldSelf: then it only runs where there was a value */
     const char *message; /* what the user reads */
-    const char *reason;  /* cause reason, NULL = FieldValueInvalid */
-    const char *field;   /* path below the shape that the cause names, NULL = the shape itself */
+    const char *message_expression; /* CEL for it, over the same; NULL = message alone */
+    const char *reason;   /* FieldValueInvalid (also NULL), -Forbidden, -Required or -Duplicate */
+    const char *field;    /* path below the shape that the cause names, NULL = the shape itself */
+    bool is_old_optional; /* oldSelf is an optional, and the rule runs without one too */
+    bool is_added; /* not of the CRDs that this API stands for: no client hears of it when it was
+                      not looked at */
 };
 
 struct shape {

@@ -89,9 +89,11 @@ static const struct field fields_spec[] = {
      .doc = "The pool to take a sandbox from."},
     {0},
 };
+static const struct rule rules_spec[] = {RULE_VOLUME_NAMES, {0}};
 static const struct shape shape_spec = {
     .name = "SandboxClaimSpec",
     .fields = fields_spec,
+    .rules = rules_spec,
     .doc = "What sandbox is asked for.",
 };
 
@@ -140,10 +142,23 @@ static const struct field fields_claim[] = {
      .doc = "What was seen of the claim."},
     {0},
 };
+/* A bound claim that names another pool would move its running pod under the network policy of that
+ * pool's template. */
+static const struct rule rules_claim[] = {
+    {.rule = "!has(oldSelf.status) || !has(oldSelf.status.sandbox) || "
+             "!has(oldSelf.status.sandbox.name) || oldSelf.status.sandbox.name == '' || "
+             "self.spec.warmPoolRef.name == oldSelf.spec.warmPoolRef.name",
+     .message = "cannot change any more: the claim has its sandbox",
+     .field = "spec.warmPoolRef",
+     .is_added = true},
+    RULE_VOLUME_CLAIM_NAMES,
+    {0},
+};
 static const struct shape shape_claim = {
     .name = "SandboxClaim",
     .ref = "io.x-k8s.agents.extensions.v1beta1.SandboxClaim",
     .fields = fields_claim,
+    .rules = rules_claim,
     .doc = "A request for one sandbox, served from a warm pool at once when it has one ready.",
 };
 

@@ -3,9 +3,14 @@
 #include "openapi/shape.h"
 
 static const struct field fields_ip_block[] = {
-    {.name = "cidr", .type = F_STRING, .flags = FIELD_REQUIRED,
+    {.name = "cidr",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "The range, like 10.0.0.0/8."},
-    {.name = "except", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
+    {.name = "except",
+     .type = F_LIST,
+     .item = F_STRING,
+     .list = LIST_ATOMIC,
      .doc = "Ranges inside it that are left out."},
     {0},
 };
@@ -16,11 +21,15 @@ static const struct shape shape_ip_block = {
 };
 
 static const struct field fields_label_selector_requirement[] = {
-    {.name = "key", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "Key of the label."},
-    {.name = "operator", .type = F_STRING, .flags = FIELD_REQUIRED,
+    {.name = "key", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "Key of the label."},
+    {.name = "operator",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "In, NotIn, Exists or DoesNotExist."},
-    {.name = "values", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
+    {.name = "values",
+     .type = F_LIST,
+     .item = F_STRING,
+     .list = LIST_ATOMIC,
      .doc = "Values for In and NotIn."},
     {0},
 };
@@ -31,9 +40,15 @@ static const struct shape shape_label_selector_requirement = {
 };
 
 static const struct field fields_label_selector[] = {
-    {.name = "matchExpressions", .type = F_LIST, .item = F_OBJECT, .of = &shape_label_selector_requirement, .list = LIST_ATOMIC,
+    {.name = "matchExpressions",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_label_selector_requirement,
+     .list = LIST_ATOMIC,
      .doc = "Requirements on labels."},
-    {.name = "matchLabels", .type = F_MAP, .item = F_STRING,
+    {.name = "matchLabels",
+     .type = F_MAP,
+     .item = F_STRING,
      .doc = "Labels that must be there with these values."},
     {0},
 };
@@ -44,11 +59,19 @@ static const struct shape shape_label_selector = {
 };
 
 static const struct field fields_network_policy_peer[] = {
-    {.name = "ipBlock", .type = F_OBJECT, .of = &shape_ip_block,
+    {.name = "ipBlock",
+     .type = F_OBJECT,
+     .of = &shape_ip_block,
      .doc = "A range of addresses; nothing else may be given with it."},
-    {.name = "namespaceSelector", .type = F_OBJECT, .of = &shape_label_selector, .is_atomic = true,
+    {.name = "namespaceSelector",
+     .type = F_OBJECT,
+     .of = &shape_label_selector,
+     .is_atomic = true,
      .doc = "Namespaces by their labels; the policy's own when absent."},
-    {.name = "podSelector", .type = F_OBJECT, .of = &shape_label_selector, .is_atomic = true,
+    {.name = "podSelector",
+     .type = F_OBJECT,
+     .of = &shape_label_selector,
+     .is_atomic = true,
      .doc = "Pods by their labels; all of the namespaces when absent."},
     {0},
 };
@@ -59,12 +82,11 @@ static const struct shape shape_network_policy_peer = {
 };
 
 static const struct field fields_network_policy_port[] = {
-    {.name = "endPort", .type = F_INT32,
-     .doc = "Last port of a range that begins with port."},
-    {.name = "port", .type = F_INT_OR_STRING,
+    {.name = "endPort", .type = F_INT32, .doc = "Last port of a range that begins with port."},
+    {.name = "port",
+     .type = F_INT_OR_STRING,
      .doc = "Number or name of the port; all when absent."},
-    {.name = "protocol", .type = F_STRING,
-     .doc = "TCP, UDP or SCTP; TCP when absent."},
+    {.name = "protocol", .type = F_STRING, .doc = "TCP, UDP or SCTP; TCP when absent."},
     {0},
 };
 static const struct shape shape_network_policy_port = {
@@ -74,9 +96,17 @@ static const struct shape shape_network_policy_port = {
 };
 
 static const struct field fields_network_policy_ingress[] = {
-    {.name = "from", .type = F_LIST, .item = F_OBJECT, .of = &shape_network_policy_peer, .list = LIST_ATOMIC,
+    {.name = "from",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_network_policy_peer,
+     .list = LIST_ATOMIC,
      .doc = "From whom; anybody when absent."},
-    {.name = "ports", .type = F_LIST, .item = F_OBJECT, .of = &shape_network_policy_port, .list = LIST_ATOMIC,
+    {.name = "ports",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_network_policy_port,
+     .list = LIST_ATOMIC,
      .doc = "On which ports; any when absent."},
     {0},
 };
@@ -87,9 +117,17 @@ const struct shape shape_network_policy_ingress = {
 };
 
 static const struct field fields_network_policy_egress[] = {
-    {.name = "ports", .type = F_LIST, .item = F_OBJECT, .of = &shape_network_policy_port, .list = LIST_ATOMIC,
+    {.name = "ports",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_network_policy_port,
+     .list = LIST_ATOMIC,
      .doc = "To which ports; any when absent."},
-    {.name = "to", .type = F_LIST, .item = F_OBJECT, .of = &shape_network_policy_peer, .list = LIST_ATOMIC,
+    {.name = "to",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_network_policy_peer,
+     .list = LIST_ATOMIC,
      .doc = "To whom; anybody when absent."},
     {0},
 };

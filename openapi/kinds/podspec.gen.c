@@ -3,11 +3,18 @@
 #include "openapi/shape.h"
 
 static const struct field fields_node_selector_requirement[] = {
-    {.name = "key", .type = F_STRING, .flags = FIELD_REQUIRED,
+    {.name = "key",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "Key of the label, or name of the field."},
-    {.name = "operator", .type = F_STRING, .flags = FIELD_REQUIRED,
+    {.name = "operator",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "In, NotIn, Exists, DoesNotExist, Gt or Lt."},
-    {.name = "values", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
+    {.name = "values",
+     .type = F_LIST,
+     .item = F_STRING,
+     .list = LIST_ATOMIC,
      .doc = "Values to compare with; one number for Gt and Lt."},
     {0},
 };
@@ -18,9 +25,17 @@ static const struct shape shape_node_selector_requirement = {
 };
 
 static const struct field fields_node_selector_term[] = {
-    {.name = "matchExpressions", .type = F_LIST, .item = F_OBJECT, .of = &shape_node_selector_requirement, .list = LIST_ATOMIC,
+    {.name = "matchExpressions",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_node_selector_requirement,
+     .list = LIST_ATOMIC,
      .doc = "Requirements on labels."},
-    {.name = "matchFields", .type = F_LIST, .item = F_OBJECT, .of = &shape_node_selector_requirement, .list = LIST_ATOMIC,
+    {.name = "matchFields",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_node_selector_requirement,
+     .list = LIST_ATOMIC,
      .doc = "Requirements on fields, that is metadata.name."},
     {0},
 };
@@ -31,10 +46,13 @@ static const struct shape shape_node_selector_term = {
 };
 
 static const struct field fields_preferred_scheduling_term[] = {
-    {.name = "preference", .type = F_OBJECT, .of = &shape_node_selector_term, .flags = FIELD_REQUIRED, .is_atomic = true,
+    {.name = "preference",
+     .type = F_OBJECT,
+     .of = &shape_node_selector_term,
+     .flags = FIELD_REQUIRED,
+     .is_atomic = true,
      .doc = "The nodes."},
-    {.name = "weight", .type = F_INT32, .flags = FIELD_REQUIRED,
-     .doc = "How much, from 1 to 100."},
+    {.name = "weight", .type = F_INT32, .flags = FIELD_REQUIRED, .doc = "How much, from 1 to 100."},
     {0},
 };
 static const struct shape shape_preferred_scheduling_term = {
@@ -44,7 +62,13 @@ static const struct shape shape_preferred_scheduling_term = {
 };
 
 static const struct field fields_node_selector[] = {
-    {.name = "nodeSelectorTerms", .type = F_LIST, .item = F_OBJECT, .of = &shape_node_selector_term, .flags = FIELD_REQUIRED, .list = LIST_ATOMIC, .items_atomic = true,
+    {.name = "nodeSelectorTerms",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_node_selector_term,
+     .flags = FIELD_REQUIRED,
+     .list = LIST_ATOMIC,
+     .items_atomic = true,
      .doc = "The terms."},
     {0},
 };
@@ -55,9 +79,16 @@ static const struct shape shape_node_selector = {
 };
 
 static const struct field fields_node_affinity[] = {
-    {.name = "preferredDuringSchedulingIgnoredDuringExecution", .type = F_LIST, .item = F_OBJECT, .of = &shape_preferred_scheduling_term, .list = LIST_ATOMIC,
+    {.name = "preferredDuringSchedulingIgnoredDuringExecution",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_preferred_scheduling_term,
+     .list = LIST_ATOMIC,
      .doc = "Nodes to prefer; the weights of those that fit are added up."},
-    {.name = "requiredDuringSchedulingIgnoredDuringExecution", .type = F_OBJECT, .of = &shape_node_selector, .is_atomic = true,
+    {.name = "requiredDuringSchedulingIgnoredDuringExecution",
+     .type = F_OBJECT,
+     .of = &shape_node_selector,
+     .is_atomic = true,
      .doc = "What the node must have when the pod is placed."},
     {0},
 };
@@ -68,11 +99,15 @@ static const struct shape shape_node_affinity = {
 };
 
 static const struct field fields_label_selector_requirement[] = {
-    {.name = "key", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "Key of the label."},
-    {.name = "operator", .type = F_STRING, .flags = FIELD_REQUIRED,
+    {.name = "key", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "Key of the label."},
+    {.name = "operator",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "In, NotIn, Exists or DoesNotExist."},
-    {.name = "values", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
+    {.name = "values",
+     .type = F_LIST,
+     .item = F_STRING,
+     .list = LIST_ATOMIC,
      .doc = "Values for In and NotIn."},
     {0},
 };
@@ -83,9 +118,15 @@ static const struct shape shape_label_selector_requirement = {
 };
 
 static const struct field fields_label_selector[] = {
-    {.name = "matchExpressions", .type = F_LIST, .item = F_OBJECT, .of = &shape_label_selector_requirement, .list = LIST_ATOMIC,
+    {.name = "matchExpressions",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_label_selector_requirement,
+     .list = LIST_ATOMIC,
      .doc = "Requirements on labels."},
-    {.name = "matchLabels", .type = F_MAP, .item = F_STRING,
+    {.name = "matchLabels",
+     .type = F_MAP,
+     .item = F_STRING,
      .doc = "Labels that must be there with these values."},
     {0},
 };
@@ -96,17 +137,34 @@ static const struct shape shape_label_selector = {
 };
 
 static const struct field fields_pod_affinity_term[] = {
-    {.name = "labelSelector", .type = F_OBJECT, .of = &shape_label_selector, .is_atomic = true,
+    {.name = "labelSelector",
+     .type = F_OBJECT,
+     .of = &shape_label_selector,
+     .is_atomic = true,
      .doc = "The pods, by their labels."},
-    {.name = "matchLabelKeys", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
+    {.name = "matchLabelKeys",
+     .type = F_LIST,
+     .item = F_STRING,
+     .list = LIST_ATOMIC,
      .doc = "Labels whose values must be as the placed pod's own."},
-    {.name = "mismatchLabelKeys", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
+    {.name = "mismatchLabelKeys",
+     .type = F_LIST,
+     .item = F_STRING,
+     .list = LIST_ATOMIC,
      .doc = "Labels whose values must differ from the placed pod's own."},
-    {.name = "namespaceSelector", .type = F_OBJECT, .of = &shape_label_selector, .is_atomic = true,
+    {.name = "namespaceSelector",
+     .type = F_OBJECT,
+     .of = &shape_label_selector,
+     .is_atomic = true,
      .doc = "Their namespaces, by labels."},
-    {.name = "namespaces", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
+    {.name = "namespaces",
+     .type = F_LIST,
+     .item = F_STRING,
+     .list = LIST_ATOMIC,
      .doc = "Their namespaces, by name; the pod's own when both are absent."},
-    {.name = "topologyKey", .type = F_STRING, .flags = FIELD_REQUIRED,
+    {.name = "topologyKey",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "Node label whose equal values mean near."},
     {0},
 };
@@ -117,10 +175,12 @@ static const struct shape shape_pod_affinity_term = {
 };
 
 static const struct field fields_weighted_pod_affinity_term[] = {
-    {.name = "podAffinityTerm", .type = F_OBJECT, .of = &shape_pod_affinity_term, .flags = FIELD_REQUIRED,
+    {.name = "podAffinityTerm",
+     .type = F_OBJECT,
+     .of = &shape_pod_affinity_term,
+     .flags = FIELD_REQUIRED,
      .doc = "The pods."},
-    {.name = "weight", .type = F_INT32, .flags = FIELD_REQUIRED,
-     .doc = "How much, from 1 to 100."},
+    {.name = "weight", .type = F_INT32, .flags = FIELD_REQUIRED, .doc = "How much, from 1 to 100."},
     {0},
 };
 static const struct shape shape_weighted_pod_affinity_term = {
@@ -130,9 +190,17 @@ static const struct shape shape_weighted_pod_affinity_term = {
 };
 
 static const struct field fields_pod_affinity[] = {
-    {.name = "preferredDuringSchedulingIgnoredDuringExecution", .type = F_LIST, .item = F_OBJECT, .of = &shape_weighted_pod_affinity_term, .list = LIST_ATOMIC,
+    {.name = "preferredDuringSchedulingIgnoredDuringExecution",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_weighted_pod_affinity_term,
+     .list = LIST_ATOMIC,
      .doc = "Pods to prefer being near; the weights of those that fit are added up."},
-    {.name = "requiredDuringSchedulingIgnoredDuringExecution", .type = F_LIST, .item = F_OBJECT, .of = &shape_pod_affinity_term, .list = LIST_ATOMIC,
+    {.name = "requiredDuringSchedulingIgnoredDuringExecution",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_pod_affinity_term,
+     .list = LIST_ATOMIC,
      .doc = "Pods that must be near when the pod is placed."},
     {0},
 };
@@ -143,9 +211,17 @@ static const struct shape shape_pod_affinity = {
 };
 
 static const struct field fields_pod_anti_affinity[] = {
-    {.name = "preferredDuringSchedulingIgnoredDuringExecution", .type = F_LIST, .item = F_OBJECT, .of = &shape_weighted_pod_affinity_term, .list = LIST_ATOMIC,
+    {.name = "preferredDuringSchedulingIgnoredDuringExecution",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_weighted_pod_affinity_term,
+     .list = LIST_ATOMIC,
      .doc = "Pods to prefer being away from; the weights of those that fit are subtracted."},
-    {.name = "requiredDuringSchedulingIgnoredDuringExecution", .type = F_LIST, .item = F_OBJECT, .of = &shape_pod_affinity_term, .list = LIST_ATOMIC,
+    {.name = "requiredDuringSchedulingIgnoredDuringExecution",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_pod_affinity_term,
+     .list = LIST_ATOMIC,
      .doc = "Pods that must not be near when the pod is placed."},
     {0},
 };
@@ -156,11 +232,17 @@ static const struct shape shape_pod_anti_affinity = {
 };
 
 static const struct field fields_affinity[] = {
-    {.name = "nodeAffinity", .type = F_OBJECT, .of = &shape_node_affinity,
+    {.name = "nodeAffinity",
+     .type = F_OBJECT,
+     .of = &shape_node_affinity,
      .doc = "Rules about the node itself."},
-    {.name = "podAffinity", .type = F_OBJECT, .of = &shape_pod_affinity,
+    {.name = "podAffinity",
+     .type = F_OBJECT,
+     .of = &shape_pod_affinity,
      .doc = "Rules about pods to be near."},
-    {.name = "podAntiAffinity", .type = F_OBJECT, .of = &shape_pod_anti_affinity,
+    {.name = "podAntiAffinity",
+     .type = F_OBJECT,
+     .of = &shape_pod_anti_affinity,
      .doc = "Rules about pods to be away from."},
     {0},
 };
@@ -171,12 +253,9 @@ static const struct shape shape_affinity = {
 };
 
 static const struct field fields_config_map_key_selector[] = {
-    {.name = "key", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "Key of the entry."},
-    {.name = "name", .type = F_STRING, .dflt = "\"\"",
-     .doc = "Name of the config map."},
-    {.name = "optional", .type = F_BOOL,
-     .doc = "Whether it may be missing."},
+    {.name = "key", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "Key of the entry."},
+    {.name = "name", .type = F_STRING, .dflt = "\"\"", .doc = "Name of the config map."},
+    {.name = "optional", .type = F_BOOL, .doc = "Whether it may be missing."},
     {0},
 };
 static const struct shape shape_config_map_key_selector = {
@@ -186,10 +265,10 @@ static const struct shape shape_config_map_key_selector = {
 };
 
 static const struct field fields_object_field_selector[] = {
-    {.name = "apiVersion", .type = F_STRING,
+    {.name = "apiVersion",
+     .type = F_STRING,
      .doc = "Version that the path is written for; v1 when absent."},
-    {.name = "fieldPath", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "Path of the field."},
+    {.name = "fieldPath", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "Path of the field."},
     {0},
 };
 static const struct shape shape_object_field_selector = {
@@ -199,14 +278,16 @@ static const struct shape shape_object_field_selector = {
 };
 
 static const struct field fields_file_key_selector[] = {
-    {.name = "key", .type = F_STRING, .flags = FIELD_REQUIRED,
+    {.name = "key",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "Name of the variable in the file."},
-    {.name = "optional", .type = F_BOOL, .dflt = "false",
-     .doc = "Whether it may be missing."},
-    {.name = "path", .type = F_STRING, .flags = FIELD_REQUIRED,
+    {.name = "optional", .type = F_BOOL, .dflt = "false", .doc = "Whether it may be missing."},
+    {.name = "path",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "Path of the file in the volume."},
-    {.name = "volumeName", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "Name of the volume."},
+    {.name = "volumeName", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "Name of the volume."},
     {0},
 };
 static const struct shape shape_file_key_selector = {
@@ -216,11 +297,13 @@ static const struct shape shape_file_key_selector = {
 };
 
 static const struct field fields_resource_field_selector[] = {
-    {.name = "containerName", .type = F_STRING,
+    {.name = "containerName",
+     .type = F_STRING,
      .doc = "Name of the container; the own one for environment variables."},
-    {.name = "divisor", .type = F_QUANTITY,
-     .doc = "Unit to count in; 1 when absent."},
-    {.name = "resource", .type = F_STRING, .flags = FIELD_REQUIRED,
+    {.name = "divisor", .type = F_QUANTITY, .doc = "Unit to count in; 1 when absent."},
+    {.name = "resource",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "The resource, such as limits.cpu or requests.memory."},
     {0},
 };
@@ -231,12 +314,9 @@ static const struct shape shape_resource_field_selector = {
 };
 
 static const struct field fields_secret_key_selector[] = {
-    {.name = "key", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "Key of the entry."},
-    {.name = "name", .type = F_STRING, .dflt = "\"\"",
-     .doc = "Name of the secret."},
-    {.name = "optional", .type = F_BOOL,
-     .doc = "Whether it may be missing."},
+    {.name = "key", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "Key of the entry."},
+    {.name = "name", .type = F_STRING, .dflt = "\"\"", .doc = "Name of the secret."},
+    {.name = "optional", .type = F_BOOL, .doc = "Whether it may be missing."},
     {0},
 };
 static const struct shape shape_secret_key_selector = {
@@ -246,15 +326,30 @@ static const struct shape shape_secret_key_selector = {
 };
 
 static const struct field fields_env_var_source[] = {
-    {.name = "configMapKeyRef", .type = F_OBJECT, .of = &shape_config_map_key_selector, .is_atomic = true,
+    {.name = "configMapKeyRef",
+     .type = F_OBJECT,
+     .of = &shape_config_map_key_selector,
+     .is_atomic = true,
      .doc = "An entry of a config map."},
-    {.name = "fieldRef", .type = F_OBJECT, .of = &shape_object_field_selector, .is_atomic = true,
+    {.name = "fieldRef",
+     .type = F_OBJECT,
+     .of = &shape_object_field_selector,
+     .is_atomic = true,
      .doc = "A field of the pod, such as metadata.name or status.podIP."},
-    {.name = "fileKeyRef", .type = F_OBJECT, .of = &shape_file_key_selector, .is_atomic = true,
+    {.name = "fileKeyRef",
+     .type = F_OBJECT,
+     .of = &shape_file_key_selector,
+     .is_atomic = true,
      .doc = "An entry of an env file in a volume."},
-    {.name = "resourceFieldRef", .type = F_OBJECT, .of = &shape_resource_field_selector, .is_atomic = true,
+    {.name = "resourceFieldRef",
+     .type = F_OBJECT,
+     .of = &shape_resource_field_selector,
+     .is_atomic = true,
      .doc = "A resource of a container, such as limits.cpu."},
-    {.name = "secretKeyRef", .type = F_OBJECT, .of = &shape_secret_key_selector, .is_atomic = true,
+    {.name = "secretKeyRef",
+     .type = F_OBJECT,
+     .of = &shape_secret_key_selector,
+     .is_atomic = true,
      .doc = "An entry of a secret."},
     {0},
 };
@@ -265,11 +360,13 @@ static const struct shape shape_env_var_source = {
 };
 
 static const struct field fields_env_var[] = {
-    {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "Name of the variable."},
-    {.name = "value", .type = F_STRING,
+    {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "Name of the variable."},
+    {.name = "value",
+     .type = F_STRING,
      .doc = "Its value. $(NAME) is replaced by an earlier variable, $$ is a dollar."},
-    {.name = "valueFrom", .type = F_OBJECT, .of = &shape_env_var_source,
+    {.name = "valueFrom",
+     .type = F_OBJECT,
+     .of = &shape_env_var_source,
      .doc = "Where the value comes from; not together with value."},
     {0},
 };
@@ -280,10 +377,8 @@ static const struct shape shape_env_var = {
 };
 
 static const struct field fields_config_map_env_source[] = {
-    {.name = "name", .type = F_STRING, .dflt = "\"\"",
-     .doc = "Name of the config map."},
-    {.name = "optional", .type = F_BOOL,
-     .doc = "Whether it may be missing."},
+    {.name = "name", .type = F_STRING, .dflt = "\"\"", .doc = "Name of the config map."},
+    {.name = "optional", .type = F_BOOL, .doc = "Whether it may be missing."},
     {0},
 };
 static const struct shape shape_config_map_env_source = {
@@ -293,10 +388,8 @@ static const struct shape shape_config_map_env_source = {
 };
 
 static const struct field fields_secret_env_source[] = {
-    {.name = "name", .type = F_STRING, .dflt = "\"\"",
-     .doc = "Name of the secret."},
-    {.name = "optional", .type = F_BOOL,
-     .doc = "Whether it may be missing."},
+    {.name = "name", .type = F_STRING, .dflt = "\"\"", .doc = "Name of the secret."},
+    {.name = "optional", .type = F_BOOL, .doc = "Whether it may be missing."},
     {0},
 };
 static const struct shape shape_secret_env_source = {
@@ -306,11 +399,16 @@ static const struct shape shape_secret_env_source = {
 };
 
 static const struct field fields_env_from_source[] = {
-    {.name = "configMapRef", .type = F_OBJECT, .of = &shape_config_map_env_source, .is_atomic = true,
+    {.name = "configMapRef",
+     .type = F_OBJECT,
+     .of = &shape_config_map_env_source,
+     .is_atomic = true,
      .doc = "The config map."},
-    {.name = "prefix", .type = F_STRING,
-     .doc = "Put before each name."},
-    {.name = "secretRef", .type = F_OBJECT, .of = &shape_secret_env_source, .is_atomic = true,
+    {.name = "prefix", .type = F_STRING, .doc = "Put before each name."},
+    {.name = "secretRef",
+     .type = F_OBJECT,
+     .of = &shape_secret_env_source,
+     .is_atomic = true,
      .doc = "The secret."},
     {0},
 };
@@ -321,7 +419,10 @@ static const struct shape shape_env_from_source = {
 };
 
 static const struct field fields_exec_action[] = {
-    {.name = "command", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
+    {.name = "command",
+     .type = F_LIST,
+     .item = F_STRING,
+     .list = LIST_ATOMIC,
      .doc = "Program and arguments, without a shell; 0 is success."},
     {0},
 };
@@ -332,10 +433,8 @@ static const struct shape shape_exec_action = {
 };
 
 static const struct field fields_http_header[] = {
-    {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "Name of the header."},
-    {.name = "value", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "Value of the header."},
+    {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "Name of the header."},
+    {.name = "value", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "Value of the header."},
     {0},
 };
 static const struct shape shape_http_header = {
@@ -345,18 +444,20 @@ static const struct shape shape_http_header = {
 };
 
 static const struct field fields_http_get_action[] = {
-    {.name = "host", .type = F_STRING,
-     .doc = "Host to connect to; the pod's address when absent."},
-    {.name = "httpHeaders", .type = F_LIST, .item = F_OBJECT, .of = &shape_http_header, .list = LIST_ATOMIC,
+    {.name = "host", .type = F_STRING, .doc = "Host to connect to; the pod's address when absent."},
+    {.name = "httpHeaders",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_http_header,
+     .list = LIST_ATOMIC,
      .doc = "Headers to send."},
-    {.name = "path", .type = F_STRING,
-     .doc = "Path to ask for."},
-    {.name = "port", .type = F_INT_OR_STRING, .flags = FIELD_REQUIRED,
+    {.name = "path", .type = F_STRING, .doc = "Path to ask for."},
+    {.name = "port",
+     .type = F_INT_OR_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "Number or name of the port."},
-    {.name = "protocol", .type = F_STRING,
-     .doc = "HTTP1 or HTTP2; HTTP/1.1 when absent."},
-    {.name = "scheme", .type = F_STRING,
-     .doc = "HTTP or HTTPS."},
+    {.name = "protocol", .type = F_STRING, .doc = "HTTP1 or HTTP2; HTTP/1.1 when absent."},
+    {.name = "scheme", .type = F_STRING, .doc = "HTTP or HTTPS."},
     {0},
 };
 static const struct shape shape_http_get_action = {
@@ -366,8 +467,7 @@ static const struct shape shape_http_get_action = {
 };
 
 static const struct field fields_sleep_action[] = {
-    {.name = "seconds", .type = F_INT64, .flags = FIELD_REQUIRED,
-     .doc = "How long, in seconds."},
+    {.name = "seconds", .type = F_INT64, .flags = FIELD_REQUIRED, .doc = "How long, in seconds."},
     {0},
 };
 static const struct shape shape_sleep_action = {
@@ -377,9 +477,10 @@ static const struct shape shape_sleep_action = {
 };
 
 static const struct field fields_tcp_socket_action[] = {
-    {.name = "host", .type = F_STRING,
-     .doc = "Host to connect to; the pod's address when absent."},
-    {.name = "port", .type = F_INT_OR_STRING, .flags = FIELD_REQUIRED,
+    {.name = "host", .type = F_STRING, .doc = "Host to connect to; the pod's address when absent."},
+    {.name = "port",
+     .type = F_INT_OR_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "Number or name of the port."},
     {0},
 };
@@ -390,13 +491,18 @@ static const struct shape shape_tcp_socket_action = {
 };
 
 static const struct field fields_lifecycle_handler[] = {
-    {.name = "exec", .type = F_OBJECT, .of = &shape_exec_action,
+    {.name = "exec",
+     .type = F_OBJECT,
+     .of = &shape_exec_action,
      .doc = "Run a command in the container."},
-    {.name = "httpGet", .type = F_OBJECT, .of = &shape_http_get_action,
+    {.name = "httpGet",
+     .type = F_OBJECT,
+     .of = &shape_http_get_action,
      .doc = "Make an HTTP request."},
-    {.name = "sleep", .type = F_OBJECT, .of = &shape_sleep_action,
-     .doc = "Wait."},
-    {.name = "tcpSocket", .type = F_OBJECT, .of = &shape_tcp_socket_action,
+    {.name = "sleep", .type = F_OBJECT, .of = &shape_sleep_action, .doc = "Wait."},
+    {.name = "tcpSocket",
+     .type = F_OBJECT,
+     .of = &shape_tcp_socket_action,
      .doc = "Deprecated and without effect."},
     {0},
 };
@@ -407,11 +513,16 @@ static const struct shape shape_lifecycle_handler = {
 };
 
 static const struct field fields_lifecycle[] = {
-    {.name = "postStart", .type = F_OBJECT, .of = &shape_lifecycle_handler,
+    {.name = "postStart",
+     .type = F_OBJECT,
+     .of = &shape_lifecycle_handler,
      .doc = "Called right after the start; if it fails, the container ends."},
-    {.name = "preStop", .type = F_OBJECT, .of = &shape_lifecycle_handler,
+    {.name = "preStop",
+     .type = F_OBJECT,
+     .of = &shape_lifecycle_handler,
      .doc = "Called before the container is stopped, within its grace period."},
-    {.name = "stopSignal", .type = F_STRING,
+    {.name = "stopSignal",
+     .type = F_STRING,
      .doc = "Signal that stops the container, such as SIGTERM; the pod must name its os."},
     {0},
 };
@@ -422,11 +533,11 @@ static const struct shape shape_lifecycle = {
 };
 
 static const struct field fields_grpc_action[] = {
-    {.name = "mode", .type = F_STRING,
-     .doc = "Plaintext or TLS without checking the certificate."},
-    {.name = "port", .type = F_INT32, .flags = FIELD_REQUIRED,
-     .doc = "Port to connect to."},
-    {.name = "service", .type = F_STRING, .dflt = "\"\"",
+    {.name = "mode", .type = F_STRING, .doc = "Plaintext or TLS without checking the certificate."},
+    {.name = "port", .type = F_INT32, .flags = FIELD_REQUIRED, .doc = "Port to connect to."},
+    {.name = "service",
+     .type = F_STRING,
+     .dflt = "\"\"",
      .doc = "Service name in the health request."},
     {0},
 };
@@ -437,25 +548,39 @@ static const struct shape shape_grpc_action = {
 };
 
 static const struct field fields_probe[] = {
-    {.name = "exec", .type = F_OBJECT, .of = &shape_exec_action,
+    {.name = "exec",
+     .type = F_OBJECT,
+     .of = &shape_exec_action,
      .doc = "Run a command in the container."},
-    {.name = "failureThreshold", .type = F_INT32,
+    {.name = "failureThreshold",
+     .type = F_INT32,
      .doc = "Failures in a row that count; 3 when absent."},
-    {.name = "grpc", .type = F_OBJECT, .of = &shape_grpc_action,
+    {.name = "grpc",
+     .type = F_OBJECT,
+     .of = &shape_grpc_action,
      .doc = "Make a gRPC health check."},
-    {.name = "httpGet", .type = F_OBJECT, .of = &shape_http_get_action,
+    {.name = "httpGet",
+     .type = F_OBJECT,
+     .of = &shape_http_get_action,
      .doc = "Make an HTTP request."},
-    {.name = "initialDelaySeconds", .type = F_INT32,
+    {.name = "initialDelaySeconds",
+     .type = F_INT32,
      .doc = "Seconds to wait after the container has started."},
-    {.name = "periodSeconds", .type = F_INT32,
+    {.name = "periodSeconds",
+     .type = F_INT32,
      .doc = "Seconds between two checks; 10 when absent."},
-    {.name = "successThreshold", .type = F_INT32,
+    {.name = "successThreshold",
+     .type = F_INT32,
      .doc = "Successes in a row that count after a failure; 1 when absent."},
-    {.name = "tcpSocket", .type = F_OBJECT, .of = &shape_tcp_socket_action,
+    {.name = "tcpSocket",
+     .type = F_OBJECT,
+     .of = &shape_tcp_socket_action,
      .doc = "Open a TCP connection."},
-    {.name = "terminationGracePeriodSeconds", .type = F_INT64,
+    {.name = "terminationGracePeriodSeconds",
+     .type = F_INT64,
      .doc = "Seconds that the container has to end after a failure, instead of the pod's."},
-    {.name = "timeoutSeconds", .type = F_INT32,
+    {.name = "timeoutSeconds",
+     .type = F_INT32,
      .doc = "Seconds after which a check has failed; 1 when absent."},
     {0},
 };
@@ -466,16 +591,14 @@ static const struct shape shape_probe = {
 };
 
 static const struct field fields_container_port[] = {
-    {.name = "containerPort", .type = F_INT32, .flags = FIELD_REQUIRED,
+    {.name = "containerPort",
+     .type = F_INT32,
+     .flags = FIELD_REQUIRED,
      .doc = "Number of the port."},
-    {.name = "hostIP", .type = F_STRING,
-     .doc = "Address of the node to bind hostPort to."},
-    {.name = "hostPort", .type = F_INT32,
-     .doc = "Port of the node that leads here."},
-    {.name = "name", .type = F_STRING,
-     .doc = "Name that services may use, unique in the pod."},
-    {.name = "protocol", .type = F_STRING, .dflt = "\"TCP\"",
-     .doc = "TCP, UDP or SCTP."},
+    {.name = "hostIP", .type = F_STRING, .doc = "Address of the node to bind hostPort to."},
+    {.name = "hostPort", .type = F_INT32, .doc = "Port of the node that leads here."},
+    {.name = "name", .type = F_STRING, .doc = "Name that services may use, unique in the pod."},
+    {.name = "protocol", .type = F_STRING, .dflt = "\"TCP\"", .doc = "TCP, UDP or SCTP."},
     {0},
 };
 static const struct shape shape_container_port = {
@@ -485,9 +608,10 @@ static const struct shape shape_container_port = {
 };
 
 static const struct field fields_container_resize_policy[] = {
-    {.name = "resourceName", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "cpu or memory."},
-    {.name = "restartPolicy", .type = F_STRING, .flags = FIELD_REQUIRED,
+    {.name = "resourceName", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "cpu or memory."},
+    {.name = "restartPolicy",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "NotRequired or RestartContainer."},
     {0},
 };
@@ -498,9 +622,12 @@ static const struct shape shape_container_resize_policy = {
 };
 
 static const struct field fields_resource_claim[] = {
-    {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED,
+    {.name = "name",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "Name of the entry in the pod's resourceClaims."},
-    {.name = "request", .type = F_STRING,
+    {.name = "request",
+     .type = F_STRING,
      .doc = "The one request of that claim to use; all when absent."},
     {0},
 };
@@ -511,11 +638,17 @@ static const struct shape shape_resource_claim = {
 };
 
 static const struct field fields_resource_requirements[] = {
-    {.name = "claims", .type = F_LIST, .item = F_OBJECT, .of = &shape_resource_claim, .list = LIST_MAP, .keys = (const char *const[]){"name", NULL},
+    {.name = "claims",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_resource_claim,
+     .list = LIST_MAP,
+     .keys = (const char *const[]){"name", NULL},
      .doc = "Claims of devices that the container uses."},
-    {.name = "limits", .type = F_MAP, .item = F_QUANTITY,
-     .doc = "The most that may be used."},
-    {.name = "requests", .type = F_MAP, .item = F_QUANTITY,
+    {.name = "limits", .type = F_MAP, .item = F_QUANTITY, .doc = "The most that may be used."},
+    {.name = "requests",
+     .type = F_MAP,
+     .item = F_QUANTITY,
      .doc = "What must be there; as limits when absent."},
     {0},
 };
@@ -526,10 +659,8 @@ static const struct shape shape_resource_requirements = {
 };
 
 static const struct field fields_container_restart_rule_on_exit_codes[] = {
-    {.name = "operator", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "In or NotIn."},
-    {.name = "values", .type = F_LIST, .item = F_INT32, .list = LIST_SET,
-     .doc = "The exit codes."},
+    {.name = "operator", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "In or NotIn."},
+    {.name = "values", .type = F_LIST, .item = F_INT32, .list = LIST_SET, .doc = "The exit codes."},
     {0},
 };
 static const struct shape shape_container_restart_rule_on_exit_codes = {
@@ -539,9 +670,13 @@ static const struct shape shape_container_restart_rule_on_exit_codes = {
 };
 
 static const struct field fields_container_restart_rule[] = {
-    {.name = "action", .type = F_STRING, .flags = FIELD_REQUIRED,
+    {.name = "action",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "What to do when the rule matches: Restart or RestartAllContainers."},
-    {.name = "exitCodes", .type = F_OBJECT, .of = &shape_container_restart_rule_on_exit_codes,
+    {.name = "exitCodes",
+     .type = F_OBJECT,
+     .of = &shape_container_restart_rule_on_exit_codes,
      .doc = "Exit codes that the rule is for."},
     {0},
 };
@@ -552,9 +687,12 @@ static const struct shape shape_container_restart_rule = {
 };
 
 static const struct field fields_app_armor_profile[] = {
-    {.name = "localhostProfile", .type = F_STRING,
+    {.name = "localhostProfile",
+     .type = F_STRING,
      .doc = "Name of the profile loaded on the node; for type Localhost only."},
-    {.name = "type", .type = F_STRING, .flags = FIELD_REQUIRED,
+    {.name = "type",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "Which profile: Localhost, RuntimeDefault or Unconfined."},
     {0},
 };
@@ -565,9 +703,15 @@ static const struct shape shape_app_armor_profile = {
 };
 
 static const struct field fields_capabilities[] = {
-    {.name = "add", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
+    {.name = "add",
+     .type = F_LIST,
+     .item = F_STRING,
+     .list = LIST_ATOMIC,
      .doc = "Capabilities added to the runtime's default set."},
-    {.name = "drop", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
+    {.name = "drop",
+     .type = F_LIST,
+     .item = F_STRING,
+     .list = LIST_ATOMIC,
      .doc = "Capabilities taken away; ALL takes all."},
     {0},
 };
@@ -578,14 +722,10 @@ static const struct shape shape_capabilities = {
 };
 
 static const struct field fields_se_linux_options[] = {
-    {.name = "level", .type = F_STRING,
-     .doc = "Level of the label."},
-    {.name = "role", .type = F_STRING,
-     .doc = "Role of the label."},
-    {.name = "type", .type = F_STRING,
-     .doc = "Type of the label."},
-    {.name = "user", .type = F_STRING,
-     .doc = "User of the label."},
+    {.name = "level", .type = F_STRING, .doc = "Level of the label."},
+    {.name = "role", .type = F_STRING, .doc = "Role of the label."},
+    {.name = "type", .type = F_STRING, .doc = "Type of the label."},
+    {.name = "user", .type = F_STRING, .doc = "User of the label."},
     {0},
 };
 static const struct shape shape_se_linux_options = {
@@ -595,9 +735,13 @@ static const struct shape shape_se_linux_options = {
 };
 
 static const struct field fields_seccomp_profile[] = {
-    {.name = "localhostProfile", .type = F_STRING,
-     .doc = "Path of the profile on the node, below the kubelet's directory; for type Localhost only."},
-    {.name = "type", .type = F_STRING, .flags = FIELD_REQUIRED,
+    {.name = "localhostProfile",
+     .type = F_STRING,
+     .doc = "Path of the profile on the node, below the kubelet's directory; for type Localhost "
+            "only."},
+    {.name = "type",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "Which profile: Localhost, RuntimeDefault or Unconfined."},
     {0},
 };
@@ -608,13 +752,15 @@ static const struct shape shape_seccomp_profile = {
 };
 
 static const struct field fields_windows_security_context_options[] = {
-    {.name = "gmsaCredentialSpec", .type = F_STRING,
+    {.name = "gmsaCredentialSpec",
+     .type = F_STRING,
      .doc = "Credential spec of a group managed service account."},
-    {.name = "gmsaCredentialSpecName", .type = F_STRING,
-     .doc = "Name of that credential spec."},
-    {.name = "hostProcess", .type = F_BOOL,
+    {.name = "gmsaCredentialSpecName", .type = F_STRING, .doc = "Name of that credential spec."},
+    {.name = "hostProcess",
+     .type = F_BOOL,
      .doc = "Run as a process of the node; all containers of the pod must."},
-    {.name = "runAsUserName", .type = F_STRING,
+    {.name = "runAsUserName",
+     .type = F_STRING,
      .doc = "Windows user to run as; the image's own when absent."},
     {0},
 };
@@ -625,29 +771,38 @@ static const struct shape shape_windows_security_context_options = {
 };
 
 static const struct field fields_security_context[] = {
-    {.name = "allowPrivilegeEscalation", .type = F_BOOL,
+    {.name = "allowPrivilegeEscalation",
+     .type = F_BOOL,
      .doc = "Whether a process may gain more privileges than its parent has."},
-    {.name = "appArmorProfile", .type = F_OBJECT, .of = &shape_app_armor_profile,
+    {.name = "appArmorProfile",
+     .type = F_OBJECT,
+     .of = &shape_app_armor_profile,
      .doc = "AppArmor profile."},
-    {.name = "capabilities", .type = F_OBJECT, .of = &shape_capabilities,
+    {.name = "capabilities",
+     .type = F_OBJECT,
+     .of = &shape_capabilities,
      .doc = "Capabilities that are added or taken away."},
-    {.name = "privileged", .type = F_BOOL,
-     .doc = "Run with the rights of root on the node."},
-    {.name = "procMount", .type = F_STRING,
-     .doc = "How /proc is mounted: Default or Unmasked."},
-    {.name = "readOnlyRootFilesystem", .type = F_BOOL,
-     .doc = "Mount the image read-only."},
-    {.name = "runAsGroup", .type = F_INT64,
-     .doc = "Group ID of the processes."},
-    {.name = "runAsNonRoot", .type = F_BOOL,
+    {.name = "privileged", .type = F_BOOL, .doc = "Run with the rights of root on the node."},
+    {.name = "procMount", .type = F_STRING, .doc = "How /proc is mounted: Default or Unmasked."},
+    {.name = "readOnlyRootFilesystem", .type = F_BOOL, .doc = "Mount the image read-only."},
+    {.name = "runAsGroup", .type = F_INT64, .doc = "Group ID of the processes."},
+    {.name = "runAsNonRoot",
+     .type = F_BOOL,
      .doc = "Refuse to start if the process would run as root."},
-    {.name = "runAsUser", .type = F_INT64,
+    {.name = "runAsUser",
+     .type = F_INT64,
      .doc = "User ID of the processes; the image's own when absent."},
-    {.name = "seLinuxOptions", .type = F_OBJECT, .of = &shape_se_linux_options,
+    {.name = "seLinuxOptions",
+     .type = F_OBJECT,
+     .of = &shape_se_linux_options,
      .doc = "SELinux label."},
-    {.name = "seccompProfile", .type = F_OBJECT, .of = &shape_seccomp_profile,
+    {.name = "seccompProfile",
+     .type = F_OBJECT,
+     .of = &shape_seccomp_profile,
      .doc = "Which system calls may be made."},
-    {.name = "windowsOptions", .type = F_OBJECT, .of = &shape_windows_security_context_options,
+    {.name = "windowsOptions",
+     .type = F_OBJECT,
+     .of = &shape_windows_security_context_options,
      .doc = "Settings for Windows."},
     {0},
 };
@@ -658,9 +813,13 @@ static const struct shape shape_security_context = {
 };
 
 static const struct field fields_volume_device[] = {
-    {.name = "devicePath", .type = F_STRING, .flags = FIELD_REQUIRED,
+    {.name = "devicePath",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "Path of the device in the container."},
-    {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED,
+    {.name = "name",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "Name of the volume claim's entry in the pod's volumes."},
     {0},
 };
@@ -671,21 +830,29 @@ static const struct shape shape_volume_device = {
 };
 
 static const struct field fields_volume_mount[] = {
-    {.name = "bindMountOptions", .type = F_LIST, .item = F_STRING, .list = LIST_SET,
+    {.name = "bindMountOptions",
+     .type = F_LIST,
+     .item = F_STRING,
+     .list = LIST_SET,
      .doc = "Further mount options: noexec, nodev, nosuid."},
-    {.name = "mountPath", .type = F_STRING, .flags = FIELD_REQUIRED,
+    {.name = "mountPath",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "Where it is mounted; without a colon."},
-    {.name = "mountPropagation", .type = F_STRING,
-     .doc = "Whether later mounts pass between node and container: None, HostToContainer or Bidirectional."},
-    {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "Name of the volume."},
-    {.name = "readOnly", .type = F_BOOL,
-     .doc = "Mount the volume read-only."},
-    {.name = "recursiveReadOnly", .type = F_STRING,
+    {.name = "mountPropagation",
+     .type = F_STRING,
+     .doc = "Whether later mounts pass between node and container: None, HostToContainer or "
+            "Bidirectional."},
+    {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "Name of the volume."},
+    {.name = "readOnly", .type = F_BOOL, .doc = "Mount the volume read-only."},
+    {.name = "recursiveReadOnly",
+     .type = F_STRING,
      .doc = "Whether mounts below are read-only too: Disabled, IfPossible or Enabled."},
-    {.name = "subPath", .type = F_STRING,
+    {.name = "subPath",
+     .type = F_STRING,
      .doc = "Directory or file of the volume to mount; all of it when absent."},
-    {.name = "subPathExpr", .type = F_STRING,
+    {.name = "subPathExpr",
+     .type = F_STRING,
      .doc = "As subPath, with $(NAME) replaced by the variable."},
     {0},
 };
@@ -696,55 +863,113 @@ static const struct shape shape_volume_mount = {
 };
 
 static const struct field fields_container[] = {
-    {.name = "args", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
-     .doc = "Arguments of the command; the image's own when absent. $(NAME) is replaced by the variable."},
-    {.name = "command", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
-     .doc = "Program to run instead of the image's entry point. $(NAME) is replaced by the variable."},
-    {.name = "env", .type = F_LIST, .item = F_OBJECT, .of = &shape_env_var, .list = LIST_MAP, .keys = (const char *const[]){"name", NULL},
+    {.name = "args",
+     .type = F_LIST,
+     .item = F_STRING,
+     .list = LIST_ATOMIC,
+     .doc = "Arguments of the command; the image's own when absent. $(NAME) is replaced by the "
+            "variable."},
+    {.name = "command",
+     .type = F_LIST,
+     .item = F_STRING,
+     .list = LIST_ATOMIC,
+     .doc =
+         "Program to run instead of the image's entry point. $(NAME) is replaced by the variable."},
+    {.name = "env",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_env_var,
+     .list = LIST_MAP,
+     .keys = (const char *const[]){"name", NULL},
      .doc = "Environment variables."},
-    {.name = "envFrom", .type = F_LIST, .item = F_OBJECT, .of = &shape_env_from_source, .list = LIST_ATOMIC,
+    {.name = "envFrom",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_env_from_source,
+     .list = LIST_ATOMIC,
      .doc = "Config maps and secrets whose entries become environment variables."},
-    {.name = "image", .type = F_STRING,
-     .doc = "Image to run."},
-    {.name = "imagePullPolicy", .type = F_STRING,
+    {.name = "image", .type = F_STRING, .doc = "Image to run."},
+    {.name = "imagePullPolicy",
+     .type = F_STRING,
      .doc = "When the node fetches the image: Always, IfNotPresent or Never."},
-    {.name = "lifecycle", .type = F_OBJECT, .of = &shape_lifecycle,
+    {.name = "lifecycle",
+     .type = F_OBJECT,
+     .of = &shape_lifecycle,
      .doc = "What is called after the container has started and before it is stopped."},
-    {.name = "livenessProbe", .type = F_OBJECT, .of = &shape_probe,
+    {.name = "livenessProbe",
+     .type = F_OBJECT,
+     .of = &shape_probe,
      .doc = "Check that restarts the container when it fails."},
-    {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED,
+    {.name = "name",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "Name, a DNS label, unique in the pod."},
-    {.name = "ports", .type = F_LIST, .item = F_OBJECT, .of = &shape_container_port, .list = LIST_MAP, .keys = (const char *const[]){"containerPort", "protocol", NULL},
+    {.name = "ports",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_container_port,
+     .list = LIST_MAP,
+     .keys = (const char *const[]){"containerPort", "protocol", NULL},
      .doc = "Ports that the container listens on; informative, except for hostPort."},
-    {.name = "readinessProbe", .type = F_OBJECT, .of = &shape_probe,
+    {.name = "readinessProbe",
+     .type = F_OBJECT,
+     .of = &shape_probe,
      .doc = "Check that takes the container out of services while it fails."},
-    {.name = "resizePolicy", .type = F_LIST, .item = F_OBJECT, .of = &shape_container_resize_policy, .list = LIST_ATOMIC,
+    {.name = "resizePolicy",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_container_resize_policy,
+     .list = LIST_ATOMIC,
      .doc = "Whether a change of resources needs a restart, by resource."},
-    {.name = "resources", .type = F_OBJECT, .of = &shape_resource_requirements,
+    {.name = "resources",
+     .type = F_OBJECT,
+     .of = &shape_resource_requirements,
      .doc = "What the container needs and may use."},
-    {.name = "restartPolicy", .type = F_STRING,
+    {.name = "restartPolicy",
+     .type = F_STRING,
      .doc = "Always makes an init container run beside the others; otherwise as for the pod."},
-    {.name = "restartPolicyRules", .type = F_LIST, .item = F_OBJECT, .of = &shape_container_restart_rule, .list = LIST_ATOMIC,
+    {.name = "restartPolicyRules",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_container_restart_rule,
+     .list = LIST_ATOMIC,
      .doc = "Rules by which exit codes decide about a restart."},
-    {.name = "securityContext", .type = F_OBJECT, .of = &shape_security_context,
+    {.name = "securityContext",
+     .type = F_OBJECT,
+     .of = &shape_security_context,
      .doc = "User, capabilities and other privileges of the processes."},
-    {.name = "startupProbe", .type = F_OBJECT, .of = &shape_probe,
+    {.name = "startupProbe",
+     .type = F_OBJECT,
+     .of = &shape_probe,
      .doc = "Check that has to succeed once before the other probes begin."},
-    {.name = "stdin", .type = F_BOOL,
-     .doc = "Keep a standard input open."},
-    {.name = "stdinOnce", .type = F_BOOL,
+    {.name = "stdin", .type = F_BOOL, .doc = "Keep a standard input open."},
+    {.name = "stdinOnce",
+     .type = F_BOOL,
      .doc = "Close the standard input after the first client has gone."},
-    {.name = "terminationMessagePath", .type = F_STRING,
-     .doc = "File whose text is reported when the container ends; /dev/termination-log when absent."},
-    {.name = "terminationMessagePolicy", .type = F_STRING,
+    {.name = "terminationMessagePath",
+     .type = F_STRING,
+     .doc =
+         "File whose text is reported when the container ends; /dev/termination-log when absent."},
+    {.name = "terminationMessagePolicy",
+     .type = F_STRING,
      .doc = "File, or FallbackToLogsOnError: take the end of the log if that file is empty."},
-    {.name = "tty", .type = F_BOOL,
-     .doc = "Give the container a terminal; needs stdin."},
-    {.name = "volumeDevices", .type = F_LIST, .item = F_OBJECT, .of = &shape_volume_device, .list = LIST_MAP, .keys = (const char *const[]){"devicePath", NULL},
+    {.name = "tty", .type = F_BOOL, .doc = "Give the container a terminal; needs stdin."},
+    {.name = "volumeDevices",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_volume_device,
+     .list = LIST_MAP,
+     .keys = (const char *const[]){"devicePath", NULL},
      .doc = "Block devices of the pod's volumes."},
-    {.name = "volumeMounts", .type = F_LIST, .item = F_OBJECT, .of = &shape_volume_mount, .list = LIST_MAP, .keys = (const char *const[]){"mountPath", NULL},
+    {.name = "volumeMounts",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_volume_mount,
+     .list = LIST_MAP,
+     .keys = (const char *const[]){"mountPath", NULL},
      .doc = "Where the pod's volumes are mounted."},
-    {.name = "workingDir", .type = F_STRING,
+    {.name = "workingDir",
+     .type = F_STRING,
      .doc = "Directory to start in; the image's own when absent."},
     {0},
 };
@@ -755,10 +980,8 @@ static const struct shape shape_container = {
 };
 
 static const struct field fields_pod_dns_config_option[] = {
-    {.name = "name", .type = F_STRING,
-     .doc = "Name of the option, such as ndots."},
-    {.name = "value", .type = F_STRING,
-     .doc = "Its value, if it has one."},
+    {.name = "name", .type = F_STRING, .doc = "Name of the option, such as ndots."},
+    {.name = "value", .type = F_STRING, .doc = "Its value, if it has one."},
     {0},
 };
 static const struct shape shape_pod_dns_config_option = {
@@ -768,11 +991,21 @@ static const struct shape shape_pod_dns_config_option = {
 };
 
 static const struct field fields_pod_dns_config[] = {
-    {.name = "nameservers", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
+    {.name = "nameservers",
+     .type = F_LIST,
+     .item = F_STRING,
+     .list = LIST_ATOMIC,
      .doc = "Addresses of name servers."},
-    {.name = "options", .type = F_LIST, .item = F_OBJECT, .of = &shape_pod_dns_config_option, .list = LIST_ATOMIC,
+    {.name = "options",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_pod_dns_config_option,
+     .list = LIST_ATOMIC,
      .doc = "Options of the resolver."},
-    {.name = "searches", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
+    {.name = "searches",
+     .type = F_LIST,
+     .item = F_STRING,
+     .list = LIST_ATOMIC,
      .doc = "Domains to complete short names with."},
     {0},
 };
@@ -783,57 +1016,116 @@ static const struct shape shape_pod_dns_config = {
 };
 
 static const struct field fields_ephemeral_container[] = {
-    {.name = "args", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
-     .doc = "Arguments of the command; the image's own when absent. $(NAME) is replaced by the variable."},
-    {.name = "command", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
-     .doc = "Program to run instead of the image's entry point. $(NAME) is replaced by the variable."},
-    {.name = "env", .type = F_LIST, .item = F_OBJECT, .of = &shape_env_var, .list = LIST_MAP, .keys = (const char *const[]){"name", NULL},
+    {.name = "args",
+     .type = F_LIST,
+     .item = F_STRING,
+     .list = LIST_ATOMIC,
+     .doc = "Arguments of the command; the image's own when absent. $(NAME) is replaced by the "
+            "variable."},
+    {.name = "command",
+     .type = F_LIST,
+     .item = F_STRING,
+     .list = LIST_ATOMIC,
+     .doc =
+         "Program to run instead of the image's entry point. $(NAME) is replaced by the variable."},
+    {.name = "env",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_env_var,
+     .list = LIST_MAP,
+     .keys = (const char *const[]){"name", NULL},
      .doc = "Environment variables."},
-    {.name = "envFrom", .type = F_LIST, .item = F_OBJECT, .of = &shape_env_from_source, .list = LIST_ATOMIC,
+    {.name = "envFrom",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_env_from_source,
+     .list = LIST_ATOMIC,
      .doc = "Config maps and secrets whose entries become environment variables."},
-    {.name = "image", .type = F_STRING,
-     .doc = "Image to run."},
-    {.name = "imagePullPolicy", .type = F_STRING,
+    {.name = "image", .type = F_STRING, .doc = "Image to run."},
+    {.name = "imagePullPolicy",
+     .type = F_STRING,
      .doc = "When the node fetches the image: Always, IfNotPresent or Never."},
-    {.name = "lifecycle", .type = F_OBJECT, .of = &shape_lifecycle,
+    {.name = "lifecycle",
+     .type = F_OBJECT,
+     .of = &shape_lifecycle,
      .doc = "What is called after the container has started and before it is stopped."},
-    {.name = "livenessProbe", .type = F_OBJECT, .of = &shape_probe,
+    {.name = "livenessProbe",
+     .type = F_OBJECT,
+     .of = &shape_probe,
      .doc = "Check that restarts the container when it fails."},
-    {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED,
+    {.name = "name",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "Name, a DNS label, unique in the pod."},
-    {.name = "ports", .type = F_LIST, .item = F_OBJECT, .of = &shape_container_port, .list = LIST_MAP, .keys = (const char *const[]){"containerPort", "protocol", NULL},
+    {.name = "ports",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_container_port,
+     .list = LIST_MAP,
+     .keys = (const char *const[]){"containerPort", "protocol", NULL},
      .doc = "Ports that the container listens on; informative, except for hostPort."},
-    {.name = "readinessProbe", .type = F_OBJECT, .of = &shape_probe,
+    {.name = "readinessProbe",
+     .type = F_OBJECT,
+     .of = &shape_probe,
      .doc = "Check that takes the container out of services while it fails."},
-    {.name = "resizePolicy", .type = F_LIST, .item = F_OBJECT, .of = &shape_container_resize_policy, .list = LIST_ATOMIC,
+    {.name = "resizePolicy",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_container_resize_policy,
+     .list = LIST_ATOMIC,
      .doc = "Whether a change of resources needs a restart, by resource."},
-    {.name = "resources", .type = F_OBJECT, .of = &shape_resource_requirements,
+    {.name = "resources",
+     .type = F_OBJECT,
+     .of = &shape_resource_requirements,
      .doc = "What the container needs and may use."},
-    {.name = "restartPolicy", .type = F_STRING,
+    {.name = "restartPolicy",
+     .type = F_STRING,
      .doc = "Always makes an init container run beside the others; otherwise as for the pod."},
-    {.name = "restartPolicyRules", .type = F_LIST, .item = F_OBJECT, .of = &shape_container_restart_rule, .list = LIST_ATOMIC,
+    {.name = "restartPolicyRules",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_container_restart_rule,
+     .list = LIST_ATOMIC,
      .doc = "Rules by which exit codes decide about a restart."},
-    {.name = "securityContext", .type = F_OBJECT, .of = &shape_security_context,
+    {.name = "securityContext",
+     .type = F_OBJECT,
+     .of = &shape_security_context,
      .doc = "User, capabilities and other privileges of the processes."},
-    {.name = "startupProbe", .type = F_OBJECT, .of = &shape_probe,
+    {.name = "startupProbe",
+     .type = F_OBJECT,
+     .of = &shape_probe,
      .doc = "Check that has to succeed once before the other probes begin."},
-    {.name = "stdin", .type = F_BOOL,
-     .doc = "Keep a standard input open."},
-    {.name = "stdinOnce", .type = F_BOOL,
+    {.name = "stdin", .type = F_BOOL, .doc = "Keep a standard input open."},
+    {.name = "stdinOnce",
+     .type = F_BOOL,
      .doc = "Close the standard input after the first client has gone."},
-    {.name = "targetContainerName", .type = F_STRING,
+    {.name = "targetContainerName",
+     .type = F_STRING,
      .doc = "Container whose process namespace this one shares."},
-    {.name = "terminationMessagePath", .type = F_STRING,
-     .doc = "File whose text is reported when the container ends; /dev/termination-log when absent."},
-    {.name = "terminationMessagePolicy", .type = F_STRING,
+    {.name = "terminationMessagePath",
+     .type = F_STRING,
+     .doc =
+         "File whose text is reported when the container ends; /dev/termination-log when absent."},
+    {.name = "terminationMessagePolicy",
+     .type = F_STRING,
      .doc = "File, or FallbackToLogsOnError: take the end of the log if that file is empty."},
-    {.name = "tty", .type = F_BOOL,
-     .doc = "Give the container a terminal; needs stdin."},
-    {.name = "volumeDevices", .type = F_LIST, .item = F_OBJECT, .of = &shape_volume_device, .list = LIST_MAP, .keys = (const char *const[]){"devicePath", NULL},
+    {.name = "tty", .type = F_BOOL, .doc = "Give the container a terminal; needs stdin."},
+    {.name = "volumeDevices",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_volume_device,
+     .list = LIST_MAP,
+     .keys = (const char *const[]){"devicePath", NULL},
      .doc = "Block devices of the pod's volumes."},
-    {.name = "volumeMounts", .type = F_LIST, .item = F_OBJECT, .of = &shape_volume_mount, .list = LIST_MAP, .keys = (const char *const[]){"mountPath", NULL},
+    {.name = "volumeMounts",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_volume_mount,
+     .list = LIST_MAP,
+     .keys = (const char *const[]){"mountPath", NULL},
      .doc = "Where the pod's volumes are mounted."},
-    {.name = "workingDir", .type = F_STRING,
+    {.name = "workingDir",
+     .type = F_STRING,
      .doc = "Directory to start in; the image's own when absent."},
     {0},
 };
@@ -844,9 +1136,10 @@ static const struct shape shape_ephemeral_container = {
 };
 
 static const struct field fields_eviction_responder[] = {
-    {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "Name of the responder."},
-    {.name = "priority", .type = F_INT32, .flags = FIELD_REQUIRED,
+    {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "Name of the responder."},
+    {.name = "priority",
+     .type = F_INT32,
+     .flags = FIELD_REQUIRED,
      .doc = "Responders are asked from the highest down."},
     {0},
 };
@@ -857,10 +1150,12 @@ static const struct shape shape_eviction_responder = {
 };
 
 static const struct field fields_host_alias[] = {
-    {.name = "hostnames", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
+    {.name = "hostnames",
+     .type = F_LIST,
+     .item = F_STRING,
+     .list = LIST_ATOMIC,
      .doc = "Names for the address."},
-    {.name = "ip", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "The address."},
+    {.name = "ip", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "The address."},
     {0},
 };
 static const struct shape shape_host_alias = {
@@ -870,8 +1165,7 @@ static const struct shape shape_host_alias = {
 };
 
 static const struct field fields_local_object_reference[] = {
-    {.name = "name", .type = F_STRING, .dflt = "\"\"",
-     .doc = "Name of the object."},
+    {.name = "name", .type = F_STRING, .dflt = "\"\"", .doc = "Name of the object."},
     {0},
 };
 static const struct shape shape_local_object_reference = {
@@ -881,8 +1175,7 @@ static const struct shape shape_local_object_reference = {
 };
 
 static const struct field fields_pod_os[] = {
-    {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "linux or windows."},
+    {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "linux or windows."},
     {0},
 };
 static const struct shape shape_pod_os = {
@@ -892,7 +1185,9 @@ static const struct shape shape_pod_os = {
 };
 
 static const struct field fields_pod_readiness_gate[] = {
-    {.name = "conditionType", .type = F_STRING, .flags = FIELD_REQUIRED,
+    {.name = "conditionType",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "Type of the condition."},
     {0},
 };
@@ -903,11 +1198,13 @@ static const struct shape shape_pod_readiness_gate = {
 };
 
 static const struct field fields_pod_resource_claim[] = {
-    {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED,
+    {.name = "name",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "Name of the claim within the pod."},
-    {.name = "resourceClaimName", .type = F_STRING,
-     .doc = "Name of an existing ResourceClaim."},
-    {.name = "resourceClaimTemplateName", .type = F_STRING,
+    {.name = "resourceClaimName", .type = F_STRING, .doc = "Name of an existing ResourceClaim."},
+    {.name = "resourceClaimTemplateName",
+     .type = F_STRING,
      .doc = "Name of a ResourceClaimTemplate to make a claim of."},
     {0},
 };
@@ -918,8 +1215,7 @@ static const struct shape shape_pod_resource_claim = {
 };
 
 static const struct field fields_pod_scheduling_gate[] = {
-    {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "Name of the gate."},
+    {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "Name of the gate."},
     {0},
 };
 static const struct shape shape_pod_scheduling_gate = {
@@ -929,8 +1225,7 @@ static const struct shape shape_pod_scheduling_gate = {
 };
 
 static const struct field fields_pod_scheduling_group[] = {
-    {.name = "podGroupName", .type = F_STRING,
-     .doc = "Name of the pod group."},
+    {.name = "podGroupName", .type = F_STRING, .doc = "Name of the pod group."},
     {0},
 };
 static const struct shape shape_pod_scheduling_group = {
@@ -940,10 +1235,8 @@ static const struct shape shape_pod_scheduling_group = {
 };
 
 static const struct field fields_sysctl[] = {
-    {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "Name of the setting."},
-    {.name = "value", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "Value of the setting."},
+    {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "Name of the setting."},
+    {.name = "value", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "Value of the setting."},
     {0},
 };
 static const struct shape shape_sysctl = {
@@ -953,31 +1246,51 @@ static const struct shape shape_sysctl = {
 };
 
 static const struct field fields_pod_security_context[] = {
-    {.name = "appArmorProfile", .type = F_OBJECT, .of = &shape_app_armor_profile,
+    {.name = "appArmorProfile",
+     .type = F_OBJECT,
+     .of = &shape_app_armor_profile,
      .doc = "AppArmor profile of the containers."},
-    {.name = "fsGroup", .type = F_INT64,
+    {.name = "fsGroup",
+     .type = F_INT64,
      .doc = "Group that owns the pod's volumes, and that all processes belong to."},
-    {.name = "fsGroupChangePolicy", .type = F_STRING,
+    {.name = "fsGroupChangePolicy",
+     .type = F_STRING,
      .doc = "When the owner of volumes is changed: Always or OnRootMismatch."},
-    {.name = "runAsGroup", .type = F_INT64,
-     .doc = "Group ID of the processes."},
-    {.name = "runAsNonRoot", .type = F_BOOL,
+    {.name = "runAsGroup", .type = F_INT64, .doc = "Group ID of the processes."},
+    {.name = "runAsNonRoot",
+     .type = F_BOOL,
      .doc = "Refuse to start containers that would run as root."},
-    {.name = "runAsUser", .type = F_INT64,
+    {.name = "runAsUser",
+     .type = F_INT64,
      .doc = "User ID of the processes; the image's own when absent."},
-    {.name = "seLinuxChangePolicy", .type = F_STRING,
+    {.name = "seLinuxChangePolicy",
+     .type = F_STRING,
      .doc = "How volumes get the SELinux label: MountOption or Recursive."},
-    {.name = "seLinuxOptions", .type = F_OBJECT, .of = &shape_se_linux_options,
+    {.name = "seLinuxOptions",
+     .type = F_OBJECT,
+     .of = &shape_se_linux_options,
      .doc = "SELinux label of the containers."},
-    {.name = "seccompProfile", .type = F_OBJECT, .of = &shape_seccomp_profile,
+    {.name = "seccompProfile",
+     .type = F_OBJECT,
+     .of = &shape_seccomp_profile,
      .doc = "Which system calls the containers may make."},
-    {.name = "supplementalGroups", .type = F_LIST, .item = F_INT64, .list = LIST_ATOMIC,
+    {.name = "supplementalGroups",
+     .type = F_LIST,
+     .item = F_INT64,
+     .list = LIST_ATOMIC,
      .doc = "Further groups of the processes."},
-    {.name = "supplementalGroupsPolicy", .type = F_STRING,
+    {.name = "supplementalGroupsPolicy",
+     .type = F_STRING,
      .doc = "Merge adds the image's groups, Strict does not."},
-    {.name = "sysctls", .type = F_LIST, .item = F_OBJECT, .of = &shape_sysctl, .list = LIST_ATOMIC,
+    {.name = "sysctls",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_sysctl,
+     .list = LIST_ATOMIC,
      .doc = "Kernel settings of the pod."},
-    {.name = "windowsOptions", .type = F_OBJECT, .of = &shape_windows_security_context_options,
+    {.name = "windowsOptions",
+     .type = F_OBJECT,
+     .of = &shape_windows_security_context_options,
      .doc = "Settings for Windows."},
     {0},
 };
@@ -988,16 +1301,17 @@ static const struct shape shape_pod_security_context = {
 };
 
 static const struct field fields_toleration[] = {
-    {.name = "effect", .type = F_STRING,
+    {.name = "effect",
+     .type = F_STRING,
      .doc = "NoSchedule, PreferNoSchedule or NoExecute; any when empty."},
-    {.name = "key", .type = F_STRING,
-     .doc = "Key of the taint; any when empty."},
-    {.name = "operator", .type = F_STRING,
+    {.name = "key", .type = F_STRING, .doc = "Key of the taint; any when empty."},
+    {.name = "operator",
+     .type = F_STRING,
      .doc = "How value is compared: Equal, Exists, Lt or Gt; Equal when absent."},
-    {.name = "tolerationSeconds", .type = F_INT64,
+    {.name = "tolerationSeconds",
+     .type = F_INT64,
      .doc = "With NoExecute: seconds until the pod is evicted all the same; never when absent."},
-    {.name = "value", .type = F_STRING,
-     .doc = "Value of the taint."},
+    {.name = "value", .type = F_STRING, .doc = "Value of the taint."},
     {0},
 };
 static const struct shape shape_toleration = {
@@ -1007,21 +1321,35 @@ static const struct shape shape_toleration = {
 };
 
 static const struct field fields_topology_spread_constraint[] = {
-    {.name = "labelSelector", .type = F_OBJECT, .of = &shape_label_selector, .is_atomic = true,
+    {.name = "labelSelector",
+     .type = F_OBJECT,
+     .of = &shape_label_selector,
+     .is_atomic = true,
      .doc = "The pods that are counted, by their labels."},
-    {.name = "matchLabelKeys", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
+    {.name = "matchLabelKeys",
+     .type = F_LIST,
+     .item = F_STRING,
+     .list = LIST_ATOMIC,
      .doc = "Labels whose values must be as the placed pod's own."},
-    {.name = "maxSkew", .type = F_INT32, .flags = FIELD_REQUIRED,
+    {.name = "maxSkew",
+     .type = F_INT32,
+     .flags = FIELD_REQUIRED,
      .doc = "How many pods more one place may have than the emptiest."},
-    {.name = "minDomains", .type = F_INT32,
-     .doc = "How many places there should be at least."},
-    {.name = "nodeAffinityPolicy", .type = F_STRING,
-     .doc = "Whether nodes that the pod cannot use count: Honor leaves them out, Ignore counts them."},
-    {.name = "nodeTaintsPolicy", .type = F_STRING,
+    {.name = "minDomains", .type = F_INT32, .doc = "How many places there should be at least."},
+    {.name = "nodeAffinityPolicy",
+     .type = F_STRING,
+     .doc =
+         "Whether nodes that the pod cannot use count: Honor leaves them out, Ignore counts them."},
+    {.name = "nodeTaintsPolicy",
+     .type = F_STRING,
      .doc = "Whether tainted nodes count: Honor leaves them out, Ignore counts them."},
-    {.name = "topologyKey", .type = F_STRING, .flags = FIELD_REQUIRED,
+    {.name = "topologyKey",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "Node label whose equal values make a place."},
-    {.name = "whenUnsatisfiable", .type = F_STRING, .flags = FIELD_REQUIRED,
+    {.name = "whenUnsatisfiable",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "DoNotSchedule waits, ScheduleAnyway places the pod where it does least harm."},
     {0},
 };
@@ -1032,14 +1360,12 @@ static const struct shape shape_topology_spread_constraint = {
 };
 
 static const struct field fields_aws_elastic_block_store_volume_source[] = {
-    {.name = "fsType", .type = F_STRING,
-     .doc = "File system of the volume, such as ext4."},
-    {.name = "partition", .type = F_INT32,
+    {.name = "fsType", .type = F_STRING, .doc = "File system of the volume, such as ext4."},
+    {.name = "partition",
+     .type = F_INT32,
      .doc = "Number of the partition to mount; 0 for the whole disk."},
-    {.name = "readOnly", .type = F_BOOL,
-     .doc = "Mount the volume read-only."},
-    {.name = "volumeID", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "ID of the disk."},
+    {.name = "readOnly", .type = F_BOOL, .doc = "Mount the volume read-only."},
+    {.name = "volumeID", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "ID of the disk."},
     {0},
 };
 static const struct shape shape_aws_elastic_block_store_volume_source = {
@@ -1049,18 +1375,17 @@ static const struct shape shape_aws_elastic_block_store_volume_source = {
 };
 
 static const struct field fields_azure_disk_volume_source[] = {
-    {.name = "cachingMode", .type = F_STRING,
+    {.name = "cachingMode",
+     .type = F_STRING,
      .doc = "Caching by the host: None, ReadOnly or ReadWrite."},
-    {.name = "diskName", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "Name of the disk."},
-    {.name = "diskURI", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "URI of the disk."},
-    {.name = "fsType", .type = F_STRING, .dflt = "\"ext4\"",
+    {.name = "diskName", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "Name of the disk."},
+    {.name = "diskURI", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "URI of the disk."},
+    {.name = "fsType",
+     .type = F_STRING,
+     .dflt = "\"ext4\"",
      .doc = "File system of the volume, such as ext4."},
-    {.name = "kind", .type = F_STRING,
-     .doc = "Shared, Dedicated or Managed."},
-    {.name = "readOnly", .type = F_BOOL, .dflt = "false",
-     .doc = "Mount the volume read-only."},
+    {.name = "kind", .type = F_STRING, .doc = "Shared, Dedicated or Managed."},
+    {.name = "readOnly", .type = F_BOOL, .dflt = "false", .doc = "Mount the volume read-only."},
     {0},
 };
 static const struct shape shape_azure_disk_volume_source = {
@@ -1070,12 +1395,12 @@ static const struct shape shape_azure_disk_volume_source = {
 };
 
 static const struct field fields_azure_file_volume_source[] = {
-    {.name = "readOnly", .type = F_BOOL,
-     .doc = "Mount the volume read-only."},
-    {.name = "secretName", .type = F_STRING, .flags = FIELD_REQUIRED,
+    {.name = "readOnly", .type = F_BOOL, .doc = "Mount the volume read-only."},
+    {.name = "secretName",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "Name of the secret with account name and key."},
-    {.name = "shareName", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "Name of the share."},
+    {.name = "shareName", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "Name of the share."},
     {0},
 };
 static const struct shape shape_azure_file_volume_source = {
@@ -1085,18 +1410,21 @@ static const struct shape shape_azure_file_volume_source = {
 };
 
 static const struct field fields_ceph_fs_volume_source[] = {
-    {.name = "monitors", .type = F_LIST, .item = F_STRING, .flags = FIELD_REQUIRED, .list = LIST_ATOMIC,
+    {.name = "monitors",
+     .type = F_LIST,
+     .item = F_STRING,
+     .flags = FIELD_REQUIRED,
+     .list = LIST_ATOMIC,
      .doc = "Addresses of the Ceph monitors."},
-    {.name = "path", .type = F_STRING,
-     .doc = "Directory to mount; / when absent."},
-    {.name = "readOnly", .type = F_BOOL,
-     .doc = "Mount the volume read-only."},
-    {.name = "secretFile", .type = F_STRING,
-     .doc = "Path of the key ring of the user."},
-    {.name = "secretRef", .type = F_OBJECT, .of = &shape_local_object_reference, .is_atomic = true,
+    {.name = "path", .type = F_STRING, .doc = "Directory to mount; / when absent."},
+    {.name = "readOnly", .type = F_BOOL, .doc = "Mount the volume read-only."},
+    {.name = "secretFile", .type = F_STRING, .doc = "Path of the key ring of the user."},
+    {.name = "secretRef",
+     .type = F_OBJECT,
+     .of = &shape_local_object_reference,
+     .is_atomic = true,
      .doc = "Secret of the same namespace with the credentials."},
-    {.name = "user", .type = F_STRING,
-     .doc = "Name of the Ceph user; admin when absent."},
+    {.name = "user", .type = F_STRING, .doc = "Name of the Ceph user; admin when absent."},
     {0},
 };
 static const struct shape shape_ceph_fs_volume_source = {
@@ -1106,14 +1434,14 @@ static const struct shape shape_ceph_fs_volume_source = {
 };
 
 static const struct field fields_cinder_volume_source[] = {
-    {.name = "fsType", .type = F_STRING,
-     .doc = "File system of the volume, such as ext4."},
-    {.name = "readOnly", .type = F_BOOL,
-     .doc = "Mount the volume read-only."},
-    {.name = "secretRef", .type = F_OBJECT, .of = &shape_local_object_reference, .is_atomic = true,
+    {.name = "fsType", .type = F_STRING, .doc = "File system of the volume, such as ext4."},
+    {.name = "readOnly", .type = F_BOOL, .doc = "Mount the volume read-only."},
+    {.name = "secretRef",
+     .type = F_OBJECT,
+     .of = &shape_local_object_reference,
+     .is_atomic = true,
      .doc = "Secret of the same namespace with the credentials."},
-    {.name = "volumeID", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "ID of the disk."},
+    {.name = "volumeID", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "ID of the disk."},
     {0},
 };
 static const struct shape shape_cinder_volume_source = {
@@ -1123,14 +1451,13 @@ static const struct shape shape_cinder_volume_source = {
 };
 
 static const struct field fields_key_to_path[] = {
-    {.name = "key", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "Key of the entry."},
-    {.name = "mode", .type = F_INT32,
-     .doc = "Permission bits of the file, as a number."},
-    {.name = "path", .type = F_STRING, .flags = FIELD_REQUIRED,
+    {.name = "key", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "Key of the entry."},
+    {.name = "mode", .type = F_INT32, .doc = "Permission bits of the file, as a number."},
+    {.name = "path",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "Path of the file in the volume."},
-    {.name = "user", .type = F_INT64,
-     .doc = "Owner's user ID of the file."},
+    {.name = "user", .type = F_INT64, .doc = "Owner's user ID of the file."},
     {0},
 };
 static const struct shape shape_key_to_path = {
@@ -1140,16 +1467,19 @@ static const struct shape shape_key_to_path = {
 };
 
 static const struct field fields_config_map_volume_source[] = {
-    {.name = "defaultMode", .type = F_INT32,
-     .doc = "Permission bits of the files that name none, as a number; 420 (octal 644) when absent."},
-    {.name = "defaultUser", .type = F_INT64,
-     .doc = "Owner's user ID of the files that name none."},
-    {.name = "items", .type = F_LIST, .item = F_OBJECT, .of = &shape_key_to_path, .list = LIST_ATOMIC,
+    {.name = "defaultMode",
+     .type = F_INT32,
+     .doc =
+         "Permission bits of the files that name none, as a number; 420 (octal 644) when absent."},
+    {.name = "defaultUser", .type = F_INT64, .doc = "Owner's user ID of the files that name none."},
+    {.name = "items",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_key_to_path,
+     .list = LIST_ATOMIC,
      .doc = "Which entries become files; all when absent."},
-    {.name = "name", .type = F_STRING, .dflt = "\"\"",
-     .doc = "Name of the config map."},
-    {.name = "optional", .type = F_BOOL,
-     .doc = "Whether it may be missing."},
+    {.name = "name", .type = F_STRING, .dflt = "\"\"", .doc = "Name of the config map."},
+    {.name = "optional", .type = F_BOOL, .doc = "Whether it may be missing."},
     {0},
 };
 static const struct shape shape_config_map_volume_source = {
@@ -1159,15 +1489,17 @@ static const struct shape shape_config_map_volume_source = {
 };
 
 static const struct field fields_csi_volume_source[] = {
-    {.name = "driver", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "Name of the driver."},
-    {.name = "fsType", .type = F_STRING,
-     .doc = "File system of the volume, such as ext4."},
-    {.name = "nodePublishSecretRef", .type = F_OBJECT, .of = &shape_local_object_reference, .is_atomic = true,
+    {.name = "driver", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "Name of the driver."},
+    {.name = "fsType", .type = F_STRING, .doc = "File system of the volume, such as ext4."},
+    {.name = "nodePublishSecretRef",
+     .type = F_OBJECT,
+     .of = &shape_local_object_reference,
+     .is_atomic = true,
      .doc = "Secret that is passed to the driver on the node."},
-    {.name = "readOnly", .type = F_BOOL,
-     .doc = "Mount the volume read-only."},
-    {.name = "volumeAttributes", .type = F_MAP, .item = F_STRING,
+    {.name = "readOnly", .type = F_BOOL, .doc = "Mount the volume read-only."},
+    {.name = "volumeAttributes",
+     .type = F_MAP,
+     .item = F_STRING,
      .doc = "Settings for the driver."},
     {0},
 };
@@ -1178,16 +1510,22 @@ static const struct shape shape_csi_volume_source = {
 };
 
 static const struct field fields_downward_api_volume_file[] = {
-    {.name = "fieldRef", .type = F_OBJECT, .of = &shape_object_field_selector, .is_atomic = true,
+    {.name = "fieldRef",
+     .type = F_OBJECT,
+     .of = &shape_object_field_selector,
+     .is_atomic = true,
      .doc = "Field of the pod to write."},
-    {.name = "mode", .type = F_INT32,
-     .doc = "Permission bits of the file, as a number."},
-    {.name = "path", .type = F_STRING, .flags = FIELD_REQUIRED,
+    {.name = "mode", .type = F_INT32, .doc = "Permission bits of the file, as a number."},
+    {.name = "path",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "Path of the file in the volume."},
-    {.name = "resourceFieldRef", .type = F_OBJECT, .of = &shape_resource_field_selector, .is_atomic = true,
+    {.name = "resourceFieldRef",
+     .type = F_OBJECT,
+     .of = &shape_resource_field_selector,
+     .is_atomic = true,
      .doc = "Resource of a container to write."},
-    {.name = "user", .type = F_INT64,
-     .doc = "Owner's user ID of the file."},
+    {.name = "user", .type = F_INT64, .doc = "Owner's user ID of the file."},
     {0},
 };
 static const struct shape shape_downward_api_volume_file = {
@@ -1197,11 +1535,16 @@ static const struct shape shape_downward_api_volume_file = {
 };
 
 static const struct field fields_downward_api_volume_source[] = {
-    {.name = "defaultMode", .type = F_INT32,
-     .doc = "Permission bits of the files that name none, as a number; 420 (octal 644) when absent."},
-    {.name = "defaultUser", .type = F_INT64,
-     .doc = "Owner's user ID of the files that name none."},
-    {.name = "items", .type = F_LIST, .item = F_OBJECT, .of = &shape_downward_api_volume_file, .list = LIST_ATOMIC,
+    {.name = "defaultMode",
+     .type = F_INT32,
+     .doc =
+         "Permission bits of the files that name none, as a number; 420 (octal 644) when absent."},
+    {.name = "defaultUser", .type = F_INT64, .doc = "Owner's user ID of the files that name none."},
+    {.name = "items",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_downward_api_volume_file,
+     .list = LIST_ATOMIC,
      .doc = "The files."},
     {0},
 };
@@ -1212,12 +1555,9 @@ static const struct shape shape_downward_api_volume_source = {
 };
 
 static const struct field fields_empty_dir_volume_source[] = {
-    {.name = "medium", .type = F_STRING,
-     .doc = "Empty for the node's disk, Memory for memory."},
-    {.name = "mode", .type = F_INT32,
-     .doc = "Permission bits of the directory, as a number."},
-    {.name = "sizeLimit", .type = F_QUANTITY,
-     .doc = "How much may be stored."},
+    {.name = "medium", .type = F_STRING, .doc = "Empty for the node's disk, Memory for memory."},
+    {.name = "mode", .type = F_INT32, .doc = "Permission bits of the directory, as a number."},
+    {.name = "sizeLimit", .type = F_QUANTITY, .doc = "How much may be stored."},
     {0},
 };
 static const struct shape shape_empty_dir_volume_source = {
@@ -1227,9 +1567,11 @@ static const struct shape shape_empty_dir_volume_source = {
 };
 
 static const struct field fields_persistent_volume_claim_template[] = {
-    {.name = "metadata", .type = F_EMPTY,
-     .doc = "Not used: what stands here is dropped."},
-    {.name = "spec", .type = F_OBJECT, .of = &shape_pvc_spec, .flags = FIELD_REQUIRED,
+    {.name = "metadata", .type = F_EMPTY, .doc = "Not used: what stands here is dropped."},
+    {.name = "spec",
+     .type = F_OBJECT,
+     .of = &shape_pvc_spec,
+     .flags = FIELD_REQUIRED,
      .doc = "The volume claim's spec."},
     {0},
 };
@@ -1240,7 +1582,9 @@ static const struct shape shape_persistent_volume_claim_template = {
 };
 
 static const struct field fields_ephemeral_volume_source[] = {
-    {.name = "volumeClaimTemplate", .type = F_OBJECT, .of = &shape_persistent_volume_claim_template,
+    {.name = "volumeClaimTemplate",
+     .type = F_OBJECT,
+     .of = &shape_persistent_volume_claim_template,
      .doc = "The volume claim to make."},
     {0},
 };
@@ -1251,15 +1595,18 @@ static const struct shape shape_ephemeral_volume_source = {
 };
 
 static const struct field fields_fc_volume_source[] = {
-    {.name = "fsType", .type = F_STRING,
-     .doc = "File system of the volume, such as ext4."},
-    {.name = "lun", .type = F_INT32,
-     .doc = "Number of the logical unit."},
-    {.name = "readOnly", .type = F_BOOL,
-     .doc = "Mount the volume read-only."},
-    {.name = "targetWWNs", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
+    {.name = "fsType", .type = F_STRING, .doc = "File system of the volume, such as ext4."},
+    {.name = "lun", .type = F_INT32, .doc = "Number of the logical unit."},
+    {.name = "readOnly", .type = F_BOOL, .doc = "Mount the volume read-only."},
+    {.name = "targetWWNs",
+     .type = F_LIST,
+     .item = F_STRING,
+     .list = LIST_ATOMIC,
      .doc = "Names of the targets."},
-    {.name = "wwids", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
+    {.name = "wwids",
+     .type = F_LIST,
+     .item = F_STRING,
+     .list = LIST_ATOMIC,
      .doc = "World wide identifiers of the disk, instead of targetWWNs and lun."},
     {0},
 };
@@ -1270,15 +1617,14 @@ static const struct shape shape_fc_volume_source = {
 };
 
 static const struct field fields_flex_volume_source[] = {
-    {.name = "driver", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "Name of the driver."},
-    {.name = "fsType", .type = F_STRING,
-     .doc = "File system of the volume, such as ext4."},
-    {.name = "options", .type = F_MAP, .item = F_STRING,
-     .doc = "Settings for the driver."},
-    {.name = "readOnly", .type = F_BOOL,
-     .doc = "Mount the volume read-only."},
-    {.name = "secretRef", .type = F_OBJECT, .of = &shape_local_object_reference, .is_atomic = true,
+    {.name = "driver", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "Name of the driver."},
+    {.name = "fsType", .type = F_STRING, .doc = "File system of the volume, such as ext4."},
+    {.name = "options", .type = F_MAP, .item = F_STRING, .doc = "Settings for the driver."},
+    {.name = "readOnly", .type = F_BOOL, .doc = "Mount the volume read-only."},
+    {.name = "secretRef",
+     .type = F_OBJECT,
+     .of = &shape_local_object_reference,
+     .is_atomic = true,
      .doc = "Secret of the same namespace with the credentials."},
     {0},
 };
@@ -1289,10 +1635,8 @@ static const struct shape shape_flex_volume_source = {
 };
 
 static const struct field fields_flocker_volume_source[] = {
-    {.name = "datasetName", .type = F_STRING,
-     .doc = "Name of the dataset."},
-    {.name = "datasetUUID", .type = F_STRING,
-     .doc = "UUID of the dataset."},
+    {.name = "datasetName", .type = F_STRING, .doc = "Name of the dataset."},
+    {.name = "datasetUUID", .type = F_STRING, .doc = "UUID of the dataset."},
     {0},
 };
 static const struct shape shape_flocker_volume_source = {
@@ -1302,14 +1646,12 @@ static const struct shape shape_flocker_volume_source = {
 };
 
 static const struct field fields_gce_persistent_disk_volume_source[] = {
-    {.name = "fsType", .type = F_STRING,
-     .doc = "File system of the volume, such as ext4."},
-    {.name = "partition", .type = F_INT32,
+    {.name = "fsType", .type = F_STRING, .doc = "File system of the volume, such as ext4."},
+    {.name = "partition",
+     .type = F_INT32,
      .doc = "Number of the partition to mount; 0 for the whole disk."},
-    {.name = "pdName", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "Name of the disk."},
-    {.name = "readOnly", .type = F_BOOL,
-     .doc = "Mount the volume read-only."},
+    {.name = "pdName", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "Name of the disk."},
+    {.name = "readOnly", .type = F_BOOL, .doc = "Mount the volume read-only."},
     {0},
 };
 static const struct shape shape_gce_persistent_disk_volume_source = {
@@ -1319,12 +1661,12 @@ static const struct shape shape_gce_persistent_disk_volume_source = {
 };
 
 static const struct field fields_git_repo_volume_source[] = {
-    {.name = "directory", .type = F_STRING,
-     .doc = "Directory to clone into."},
-    {.name = "repository", .type = F_STRING, .flags = FIELD_REQUIRED,
+    {.name = "directory", .type = F_STRING, .doc = "Directory to clone into."},
+    {.name = "repository",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "URL of the repository."},
-    {.name = "revision", .type = F_STRING,
-     .doc = "Commit to check out."},
+    {.name = "revision", .type = F_STRING, .doc = "Commit to check out."},
     {0},
 };
 static const struct shape shape_git_repo_volume_source = {
@@ -1334,12 +1676,12 @@ static const struct shape shape_git_repo_volume_source = {
 };
 
 static const struct field fields_glusterfs_volume_source[] = {
-    {.name = "endpoints", .type = F_STRING, .flags = FIELD_REQUIRED,
+    {.name = "endpoints",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "Name of the endpoints that list the servers."},
-    {.name = "path", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "Name of the volume."},
-    {.name = "readOnly", .type = F_BOOL,
-     .doc = "Mount the volume read-only."},
+    {.name = "path", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "Name of the volume."},
+    {.name = "readOnly", .type = F_BOOL, .doc = "Mount the volume read-only."},
     {0},
 };
 static const struct shape shape_glusterfs_volume_source = {
@@ -1349,10 +1691,11 @@ static const struct shape shape_glusterfs_volume_source = {
 };
 
 static const struct field fields_host_path_volume_source[] = {
-    {.name = "path", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "Path on the node."},
-    {.name = "type", .type = F_STRING,
-     .doc = "What must be there, or is made: Directory, DirectoryOrCreate, File and so on; empty checks nothing."},
+    {.name = "path", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "Path on the node."},
+    {.name = "type",
+     .type = F_STRING,
+     .doc = "What must be there, or is made: Directory, DirectoryOrCreate, File and so on; empty "
+            "checks nothing."},
     {0},
 };
 static const struct shape shape_host_path_volume_source = {
@@ -1362,10 +1705,10 @@ static const struct shape shape_host_path_volume_source = {
 };
 
 static const struct field fields_image_volume_source[] = {
-    {.name = "pullPolicy", .type = F_STRING,
+    {.name = "pullPolicy",
+     .type = F_STRING,
      .doc = "When the node fetches it: Always, IfNotPresent or Never."},
-    {.name = "reference", .type = F_STRING,
-     .doc = "The image or artifact."},
+    {.name = "reference", .type = F_STRING, .doc = "The image or artifact."},
     {0},
 };
 static const struct shape shape_image_volume_source = {
@@ -1375,27 +1718,30 @@ static const struct shape shape_image_volume_source = {
 };
 
 static const struct field fields_iscsi_volume_source[] = {
-    {.name = "chapAuthDiscovery", .type = F_BOOL,
-     .doc = "Use CHAP for the discovery."},
-    {.name = "chapAuthSession", .type = F_BOOL,
-     .doc = "Use CHAP for the session."},
-    {.name = "fsType", .type = F_STRING,
-     .doc = "File system of the volume, such as ext4."},
-    {.name = "initiatorName", .type = F_STRING,
-     .doc = "Name of the initiator."},
-    {.name = "iqn", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "Name of the target."},
-    {.name = "iscsiInterface", .type = F_STRING, .dflt = "\"default\"",
+    {.name = "chapAuthDiscovery", .type = F_BOOL, .doc = "Use CHAP for the discovery."},
+    {.name = "chapAuthSession", .type = F_BOOL, .doc = "Use CHAP for the session."},
+    {.name = "fsType", .type = F_STRING, .doc = "File system of the volume, such as ext4."},
+    {.name = "initiatorName", .type = F_STRING, .doc = "Name of the initiator."},
+    {.name = "iqn", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "Name of the target."},
+    {.name = "iscsiInterface",
+     .type = F_STRING,
+     .dflt = "\"default\"",
      .doc = "Name of the interface."},
-    {.name = "lun", .type = F_INT32, .flags = FIELD_REQUIRED,
-     .doc = "Number of the logical unit."},
-    {.name = "portals", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
+    {.name = "lun", .type = F_INT32, .flags = FIELD_REQUIRED, .doc = "Number of the logical unit."},
+    {.name = "portals",
+     .type = F_LIST,
+     .item = F_STRING,
+     .list = LIST_ATOMIC,
      .doc = "Addresses of further portals."},
-    {.name = "readOnly", .type = F_BOOL,
-     .doc = "Mount the volume read-only."},
-    {.name = "secretRef", .type = F_OBJECT, .of = &shape_local_object_reference, .is_atomic = true,
+    {.name = "readOnly", .type = F_BOOL, .doc = "Mount the volume read-only."},
+    {.name = "secretRef",
+     .type = F_OBJECT,
+     .of = &shape_local_object_reference,
+     .is_atomic = true,
      .doc = "Secret of the same namespace with the credentials."},
-    {.name = "targetPortal", .type = F_STRING, .flags = FIELD_REQUIRED,
+    {.name = "targetPortal",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "Address of the portal; with a port unless it is 3260."},
     {0},
 };
@@ -1406,11 +1752,11 @@ static const struct shape shape_iscsi_volume_source = {
 };
 
 static const struct field fields_nfs_volume_source[] = {
-    {.name = "path", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "Path on the server."},
-    {.name = "readOnly", .type = F_BOOL,
-     .doc = "Mount the volume read-only."},
-    {.name = "server", .type = F_STRING, .flags = FIELD_REQUIRED,
+    {.name = "path", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "Path on the server."},
+    {.name = "readOnly", .type = F_BOOL, .doc = "Mount the volume read-only."},
+    {.name = "server",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "Name or address of the server."},
     {0},
 };
@@ -1421,10 +1767,11 @@ static const struct shape shape_nfs_volume_source = {
 };
 
 static const struct field fields_persistent_volume_claim_volume_source[] = {
-    {.name = "claimName", .type = F_STRING, .flags = FIELD_REQUIRED,
+    {.name = "claimName",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "Name of the volume claim in the pod's namespace."},
-    {.name = "readOnly", .type = F_BOOL,
-     .doc = "Mount the volume read-only."},
+    {.name = "readOnly", .type = F_BOOL, .doc = "Mount the volume read-only."},
     {0},
 };
 static const struct shape shape_persistent_volume_claim_volume_source = {
@@ -1434,10 +1781,8 @@ static const struct shape shape_persistent_volume_claim_volume_source = {
 };
 
 static const struct field fields_photon_persistent_disk_volume_source[] = {
-    {.name = "fsType", .type = F_STRING,
-     .doc = "File system of the volume, such as ext4."},
-    {.name = "pdID", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "ID of the disk."},
+    {.name = "fsType", .type = F_STRING, .doc = "File system of the volume, such as ext4."},
+    {.name = "pdID", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "ID of the disk."},
     {0},
 };
 static const struct shape shape_photon_persistent_disk_volume_source = {
@@ -1447,12 +1792,9 @@ static const struct shape shape_photon_persistent_disk_volume_source = {
 };
 
 static const struct field fields_portworx_volume_source[] = {
-    {.name = "fsType", .type = F_STRING,
-     .doc = "File system of the volume, such as ext4."},
-    {.name = "readOnly", .type = F_BOOL,
-     .doc = "Mount the volume read-only."},
-    {.name = "volumeID", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "ID of the volume."},
+    {.name = "fsType", .type = F_STRING, .doc = "File system of the volume, such as ext4."},
+    {.name = "readOnly", .type = F_BOOL, .doc = "Mount the volume read-only."},
+    {.name = "volumeID", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "ID of the volume."},
     {0},
 };
 static const struct shape shape_portworx_volume_source = {
@@ -1462,18 +1804,19 @@ static const struct shape shape_portworx_volume_source = {
 };
 
 static const struct field fields_cluster_trust_bundle_projection[] = {
-    {.name = "labelSelector", .type = F_OBJECT, .of = &shape_label_selector, .is_atomic = true,
+    {.name = "labelSelector",
+     .type = F_OBJECT,
+     .of = &shape_label_selector,
+     .is_atomic = true,
      .doc = "Bundles to take by their labels; with signerName."},
-    {.name = "name", .type = F_STRING,
-     .doc = "Name of one bundle; not together with signerName."},
-    {.name = "optional", .type = F_BOOL,
-     .doc = "Whether it may be missing."},
-    {.name = "path", .type = F_STRING, .flags = FIELD_REQUIRED,
+    {.name = "name", .type = F_STRING, .doc = "Name of one bundle; not together with signerName."},
+    {.name = "optional", .type = F_BOOL, .doc = "Whether it may be missing."},
+    {.name = "path",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "Path of the file in the volume."},
-    {.name = "signerName", .type = F_STRING,
-     .doc = "Take all bundles of this signer."},
-    {.name = "user", .type = F_INT64,
-     .doc = "Owner's user ID of the file."},
+    {.name = "signerName", .type = F_STRING, .doc = "Take all bundles of this signer."},
+    {.name = "user", .type = F_INT64, .doc = "Owner's user ID of the file."},
     {0},
 };
 static const struct shape shape_cluster_trust_bundle_projection = {
@@ -1483,12 +1826,14 @@ static const struct shape shape_cluster_trust_bundle_projection = {
 };
 
 static const struct field fields_config_map_projection[] = {
-    {.name = "items", .type = F_LIST, .item = F_OBJECT, .of = &shape_key_to_path, .list = LIST_ATOMIC,
+    {.name = "items",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_key_to_path,
+     .list = LIST_ATOMIC,
      .doc = "Which entries become files; all when absent."},
-    {.name = "name", .type = F_STRING, .dflt = "\"\"",
-     .doc = "Name of the config map."},
-    {.name = "optional", .type = F_BOOL,
-     .doc = "Whether it may be missing."},
+    {.name = "name", .type = F_STRING, .dflt = "\"\"", .doc = "Name of the config map."},
+    {.name = "optional", .type = F_BOOL, .doc = "Whether it may be missing."},
     {0},
 };
 static const struct shape shape_config_map_projection = {
@@ -1498,7 +1843,11 @@ static const struct shape shape_config_map_projection = {
 };
 
 static const struct field fields_downward_api_projection[] = {
-    {.name = "items", .type = F_LIST, .item = F_OBJECT, .of = &shape_downward_api_volume_file, .list = LIST_ATOMIC,
+    {.name = "items",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_downward_api_volume_file,
+     .list = LIST_ATOMIC,
      .doc = "The files."},
     {0},
 };
@@ -1509,22 +1858,23 @@ static const struct shape shape_downward_api_projection = {
 };
 
 static const struct field fields_pod_certificate_projection[] = {
-    {.name = "certificateChainPath", .type = F_STRING,
+    {.name = "certificateChainPath",
+     .type = F_STRING,
      .doc = "Path of the file with the certificate chain."},
-    {.name = "credentialBundlePath", .type = F_STRING,
+    {.name = "credentialBundlePath",
+     .type = F_STRING,
      .doc = "Path of one file with key and certificate chain."},
-    {.name = "keyPath", .type = F_STRING,
-     .doc = "Path of the file with the private key."},
-    {.name = "keyType", .type = F_STRING, .flags = FIELD_REQUIRED,
+    {.name = "keyPath", .type = F_STRING, .doc = "Path of the file with the private key."},
+    {.name = "keyType",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "Kind of key, such as ED25519 or ECDSAP256."},
-    {.name = "maxExpirationSeconds", .type = F_INT32,
+    {.name = "maxExpirationSeconds",
+     .type = F_INT32,
      .doc = "Longest life of a certificate, in seconds."},
-    {.name = "signerName", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "Signer to ask."},
-    {.name = "user", .type = F_INT64,
-     .doc = "Owner's user ID of the files."},
-    {.name = "userAnnotations", .type = F_MAP, .item = F_STRING,
-     .doc = "Notes for the signer."},
+    {.name = "signerName", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "Signer to ask."},
+    {.name = "user", .type = F_INT64, .doc = "Owner's user ID of the files."},
+    {.name = "userAnnotations", .type = F_MAP, .item = F_STRING, .doc = "Notes for the signer."},
     {0},
 };
 static const struct shape shape_pod_certificate_projection = {
@@ -1534,12 +1884,14 @@ static const struct shape shape_pod_certificate_projection = {
 };
 
 static const struct field fields_secret_projection[] = {
-    {.name = "items", .type = F_LIST, .item = F_OBJECT, .of = &shape_key_to_path, .list = LIST_ATOMIC,
+    {.name = "items",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_key_to_path,
+     .list = LIST_ATOMIC,
      .doc = "Which entries become files; all when absent."},
-    {.name = "name", .type = F_STRING, .dflt = "\"\"",
-     .doc = "Name of the secret."},
-    {.name = "optional", .type = F_BOOL,
-     .doc = "Whether it may be missing."},
+    {.name = "name", .type = F_STRING, .dflt = "\"\"", .doc = "Name of the secret."},
+    {.name = "optional", .type = F_BOOL, .doc = "Whether it may be missing."},
     {0},
 };
 static const struct shape shape_secret_projection = {
@@ -1549,14 +1901,17 @@ static const struct shape shape_secret_projection = {
 };
 
 static const struct field fields_service_account_token_projection[] = {
-    {.name = "audience", .type = F_STRING,
+    {.name = "audience",
+     .type = F_STRING,
      .doc = "Whom the token is for; the API server when absent."},
-    {.name = "expirationSeconds", .type = F_INT64,
+    {.name = "expirationSeconds",
+     .type = F_INT64,
      .doc = "Life of a token, in seconds; 3600 when absent, 600 at least."},
-    {.name = "path", .type = F_STRING, .flags = FIELD_REQUIRED,
+    {.name = "path",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "Path of the file in the volume."},
-    {.name = "user", .type = F_INT64,
-     .doc = "Owner's user ID of the file."},
+    {.name = "user", .type = F_INT64, .doc = "Owner's user ID of the file."},
     {0},
 };
 static const struct shape shape_service_account_token_projection = {
@@ -1566,17 +1921,31 @@ static const struct shape shape_service_account_token_projection = {
 };
 
 static const struct field fields_volume_projection[] = {
-    {.name = "clusterTrustBundle", .type = F_OBJECT, .of = &shape_cluster_trust_bundle_projection,
+    {.name = "clusterTrustBundle",
+     .type = F_OBJECT,
+     .of = &shape_cluster_trust_bundle_projection,
      .doc = "Trusted certificates of the cluster as one file."},
-    {.name = "configMap", .type = F_OBJECT, .of = &shape_config_map_projection, .is_atomic = true,
+    {.name = "configMap",
+     .type = F_OBJECT,
+     .of = &shape_config_map_projection,
+     .is_atomic = true,
      .doc = "Entries of a config map as files."},
-    {.name = "downwardAPI", .type = F_OBJECT, .of = &shape_downward_api_projection,
+    {.name = "downwardAPI",
+     .type = F_OBJECT,
+     .of = &shape_downward_api_projection,
      .doc = "Facts about the pod as files."},
-    {.name = "podCertificate", .type = F_OBJECT, .of = &shape_pod_certificate_projection,
+    {.name = "podCertificate",
+     .type = F_OBJECT,
+     .of = &shape_pod_certificate_projection,
      .doc = "A key and a certificate made for the pod."},
-    {.name = "secret", .type = F_OBJECT, .of = &shape_secret_projection, .is_atomic = true,
+    {.name = "secret",
+     .type = F_OBJECT,
+     .of = &shape_secret_projection,
+     .is_atomic = true,
      .doc = "Entries of a secret as files."},
-    {.name = "serviceAccountToken", .type = F_OBJECT, .of = &shape_service_account_token_projection,
+    {.name = "serviceAccountToken",
+     .type = F_OBJECT,
+     .of = &shape_service_account_token_projection,
      .doc = "A token of the service account as a file."},
     {0},
 };
@@ -1587,11 +1956,16 @@ static const struct shape shape_volume_projection = {
 };
 
 static const struct field fields_projected_volume_source[] = {
-    {.name = "defaultMode", .type = F_INT32,
-     .doc = "Permission bits of the files that name none, as a number; 420 (octal 644) when absent."},
-    {.name = "defaultUser", .type = F_INT64,
-     .doc = "Owner's user ID of the files that name none."},
-    {.name = "sources", .type = F_LIST, .item = F_OBJECT, .of = &shape_volume_projection, .list = LIST_ATOMIC,
+    {.name = "defaultMode",
+     .type = F_INT32,
+     .doc =
+         "Permission bits of the files that name none, as a number; 420 (octal 644) when absent."},
+    {.name = "defaultUser", .type = F_INT64, .doc = "Owner's user ID of the files that name none."},
+    {.name = "sources",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_volume_projection,
+     .list = LIST_ATOMIC,
      .doc = "The sources."},
     {0},
 };
@@ -1602,18 +1976,15 @@ static const struct shape shape_projected_volume_source = {
 };
 
 static const struct field fields_quobyte_volume_source[] = {
-    {.name = "group", .type = F_STRING,
-     .doc = "Group to access the volume as."},
-    {.name = "readOnly", .type = F_BOOL,
-     .doc = "Mount the volume read-only."},
-    {.name = "registry", .type = F_STRING, .flags = FIELD_REQUIRED,
+    {.name = "group", .type = F_STRING, .doc = "Group to access the volume as."},
+    {.name = "readOnly", .type = F_BOOL, .doc = "Mount the volume read-only."},
+    {.name = "registry",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "Addresses of the registries, HOST:PORT with commas between."},
-    {.name = "tenant", .type = F_STRING,
-     .doc = "Tenant that owns the volume."},
-    {.name = "user", .type = F_STRING,
-     .doc = "User to access the volume as."},
-    {.name = "volume", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "Name of the volume."},
+    {.name = "tenant", .type = F_STRING, .doc = "Tenant that owns the volume."},
+    {.name = "user", .type = F_STRING, .doc = "User to access the volume as."},
+    {.name = "volume", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "Name of the volume."},
     {0},
 };
 static const struct shape shape_quobyte_volume_source = {
@@ -1623,22 +1994,26 @@ static const struct shape shape_quobyte_volume_source = {
 };
 
 static const struct field fields_rbd_volume_source[] = {
-    {.name = "fsType", .type = F_STRING,
-     .doc = "File system of the volume, such as ext4."},
-    {.name = "image", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "Name of the image."},
-    {.name = "keyring", .type = F_STRING, .dflt = "\"/etc/ceph/keyring\"",
+    {.name = "fsType", .type = F_STRING, .doc = "File system of the volume, such as ext4."},
+    {.name = "image", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "Name of the image."},
+    {.name = "keyring",
+     .type = F_STRING,
+     .dflt = "\"/etc/ceph/keyring\"",
      .doc = "Path of the key ring."},
-    {.name = "monitors", .type = F_LIST, .item = F_STRING, .flags = FIELD_REQUIRED, .list = LIST_ATOMIC,
+    {.name = "monitors",
+     .type = F_LIST,
+     .item = F_STRING,
+     .flags = FIELD_REQUIRED,
+     .list = LIST_ATOMIC,
      .doc = "Addresses of the Ceph monitors."},
-    {.name = "pool", .type = F_STRING, .dflt = "\"rbd\"",
-     .doc = "Name of the pool."},
-    {.name = "readOnly", .type = F_BOOL,
-     .doc = "Mount the volume read-only."},
-    {.name = "secretRef", .type = F_OBJECT, .of = &shape_local_object_reference, .is_atomic = true,
+    {.name = "pool", .type = F_STRING, .dflt = "\"rbd\"", .doc = "Name of the pool."},
+    {.name = "readOnly", .type = F_BOOL, .doc = "Mount the volume read-only."},
+    {.name = "secretRef",
+     .type = F_OBJECT,
+     .of = &shape_local_object_reference,
+     .is_atomic = true,
      .doc = "Secret of the same namespace with the credentials."},
-    {.name = "user", .type = F_STRING, .dflt = "\"admin\"",
-     .doc = "Name of the Ceph user."},
+    {.name = "user", .type = F_STRING, .dflt = "\"admin\"", .doc = "Name of the Ceph user."},
     {0},
 };
 static const struct shape shape_rbd_volume_source = {
@@ -1648,26 +2023,33 @@ static const struct shape shape_rbd_volume_source = {
 };
 
 static const struct field fields_scale_io_volume_source[] = {
-    {.name = "fsType", .type = F_STRING, .dflt = "\"xfs\"",
+    {.name = "fsType",
+     .type = F_STRING,
+     .dflt = "\"xfs\"",
      .doc = "File system of the volume, such as ext4."},
-    {.name = "gateway", .type = F_STRING, .flags = FIELD_REQUIRED,
+    {.name = "gateway",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "Address of the gateway."},
-    {.name = "protectionDomain", .type = F_STRING,
-     .doc = "Name of the protection domain."},
-    {.name = "readOnly", .type = F_BOOL,
-     .doc = "Mount the volume read-only."},
-    {.name = "secretRef", .type = F_OBJECT, .of = &shape_local_object_reference, .flags = FIELD_REQUIRED, .is_atomic = true,
+    {.name = "protectionDomain", .type = F_STRING, .doc = "Name of the protection domain."},
+    {.name = "readOnly", .type = F_BOOL, .doc = "Mount the volume read-only."},
+    {.name = "secretRef",
+     .type = F_OBJECT,
+     .of = &shape_local_object_reference,
+     .flags = FIELD_REQUIRED,
+     .is_atomic = true,
      .doc = "Secret of the same namespace with the credentials."},
-    {.name = "sslEnabled", .type = F_BOOL,
-     .doc = "Talk to the gateway over TLS."},
-    {.name = "storageMode", .type = F_STRING, .dflt = "\"ThinProvisioned\"",
+    {.name = "sslEnabled", .type = F_BOOL, .doc = "Talk to the gateway over TLS."},
+    {.name = "storageMode",
+     .type = F_STRING,
+     .dflt = "\"ThinProvisioned\"",
      .doc = "ThickProvisioned or ThinProvisioned."},
-    {.name = "storagePool", .type = F_STRING,
-     .doc = "Name of the storage pool."},
-    {.name = "system", .type = F_STRING, .flags = FIELD_REQUIRED,
+    {.name = "storagePool", .type = F_STRING, .doc = "Name of the storage pool."},
+    {.name = "system",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "Name of the storage system."},
-    {.name = "volumeName", .type = F_STRING,
-     .doc = "Name of the volume."},
+    {.name = "volumeName", .type = F_STRING, .doc = "Name of the volume."},
     {0},
 };
 static const struct shape shape_scale_io_volume_source = {
@@ -1677,16 +2059,19 @@ static const struct shape shape_scale_io_volume_source = {
 };
 
 static const struct field fields_secret_volume_source[] = {
-    {.name = "defaultMode", .type = F_INT32,
-     .doc = "Permission bits of the files that name none, as a number; 420 (octal 644) when absent."},
-    {.name = "defaultUser", .type = F_INT64,
-     .doc = "Owner's user ID of the files that name none."},
-    {.name = "items", .type = F_LIST, .item = F_OBJECT, .of = &shape_key_to_path, .list = LIST_ATOMIC,
+    {.name = "defaultMode",
+     .type = F_INT32,
+     .doc =
+         "Permission bits of the files that name none, as a number; 420 (octal 644) when absent."},
+    {.name = "defaultUser", .type = F_INT64, .doc = "Owner's user ID of the files that name none."},
+    {.name = "items",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_key_to_path,
+     .list = LIST_ATOMIC,
      .doc = "Which entries become files; all when absent."},
-    {.name = "optional", .type = F_BOOL,
-     .doc = "Whether it may be missing."},
-    {.name = "secretName", .type = F_STRING,
-     .doc = "Name of the secret."},
+    {.name = "optional", .type = F_BOOL, .doc = "Whether it may be missing."},
+    {.name = "secretName", .type = F_STRING, .doc = "Name of the secret."},
     {0},
 };
 static const struct shape shape_secret_volume_source = {
@@ -1696,16 +2081,15 @@ static const struct shape shape_secret_volume_source = {
 };
 
 static const struct field fields_storage_os_volume_source[] = {
-    {.name = "fsType", .type = F_STRING,
-     .doc = "File system of the volume, such as ext4."},
-    {.name = "readOnly", .type = F_BOOL,
-     .doc = "Mount the volume read-only."},
-    {.name = "secretRef", .type = F_OBJECT, .of = &shape_local_object_reference, .is_atomic = true,
+    {.name = "fsType", .type = F_STRING, .doc = "File system of the volume, such as ext4."},
+    {.name = "readOnly", .type = F_BOOL, .doc = "Mount the volume read-only."},
+    {.name = "secretRef",
+     .type = F_OBJECT,
+     .of = &shape_local_object_reference,
+     .is_atomic = true,
      .doc = "Secret of the same namespace with the credentials."},
-    {.name = "volumeName", .type = F_STRING,
-     .doc = "Name of the volume."},
-    {.name = "volumeNamespace", .type = F_STRING,
-     .doc = "Namespace of the volume in StorageOS."},
+    {.name = "volumeName", .type = F_STRING, .doc = "Name of the volume."},
+    {.name = "volumeNamespace", .type = F_STRING, .doc = "Namespace of the volume in StorageOS."},
     {0},
 };
 static const struct shape shape_storage_os_volume_source = {
@@ -1715,14 +2099,10 @@ static const struct shape shape_storage_os_volume_source = {
 };
 
 static const struct field fields_vsphere_virtual_disk_volume_source[] = {
-    {.name = "fsType", .type = F_STRING,
-     .doc = "File system of the volume, such as ext4."},
-    {.name = "storagePolicyID", .type = F_STRING,
-     .doc = "ID of the storage policy."},
-    {.name = "storagePolicyName", .type = F_STRING,
-     .doc = "Name of the storage policy."},
-    {.name = "volumePath", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "Path of the disk."},
+    {.name = "fsType", .type = F_STRING, .doc = "File system of the volume, such as ext4."},
+    {.name = "storagePolicyID", .type = F_STRING, .doc = "ID of the storage policy."},
+    {.name = "storagePolicyName", .type = F_STRING, .doc = "Name of the storage policy."},
+    {.name = "volumePath", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "Path of the disk."},
     {0},
 };
 static const struct shape shape_vsphere_virtual_disk_volume_source = {
@@ -1732,67 +2112,127 @@ static const struct shape shape_vsphere_virtual_disk_volume_source = {
 };
 
 static const struct field fields_volume[] = {
-    {.name = "awsElasticBlockStore", .type = F_OBJECT, .of = &shape_aws_elastic_block_store_volume_source,
+    {.name = "awsElasticBlockStore",
+     .type = F_OBJECT,
+     .of = &shape_aws_elastic_block_store_volume_source,
      .doc = "A disk of Amazon EBS."},
-    {.name = "azureDisk", .type = F_OBJECT, .of = &shape_azure_disk_volume_source,
+    {.name = "azureDisk",
+     .type = F_OBJECT,
+     .of = &shape_azure_disk_volume_source,
      .doc = "A disk of Azure."},
-    {.name = "azureFile", .type = F_OBJECT, .of = &shape_azure_file_volume_source,
+    {.name = "azureFile",
+     .type = F_OBJECT,
+     .of = &shape_azure_file_volume_source,
      .doc = "A file share of Azure."},
-    {.name = "cephfs", .type = F_OBJECT, .of = &shape_ceph_fs_volume_source,
+    {.name = "cephfs",
+     .type = F_OBJECT,
+     .of = &shape_ceph_fs_volume_source,
      .doc = "A directory of CephFS."},
-    {.name = "cinder", .type = F_OBJECT, .of = &shape_cinder_volume_source,
+    {.name = "cinder",
+     .type = F_OBJECT,
+     .of = &shape_cinder_volume_source,
      .doc = "A disk of OpenStack Cinder."},
-    {.name = "configMap", .type = F_OBJECT, .of = &shape_config_map_volume_source, .is_atomic = true,
+    {.name = "configMap",
+     .type = F_OBJECT,
+     .of = &shape_config_map_volume_source,
+     .is_atomic = true,
      .doc = "Entries of a config map as files."},
-    {.name = "csi", .type = F_OBJECT, .of = &shape_csi_volume_source,
+    {.name = "csi",
+     .type = F_OBJECT,
+     .of = &shape_csi_volume_source,
      .doc = "A volume that a CSI driver makes for the life of the pod."},
-    {.name = "downwardAPI", .type = F_OBJECT, .of = &shape_downward_api_volume_source,
+    {.name = "downwardAPI",
+     .type = F_OBJECT,
+     .of = &shape_downward_api_volume_source,
      .doc = "Facts about the pod as files."},
-    {.name = "emptyDir", .type = F_OBJECT, .of = &shape_empty_dir_volume_source,
+    {.name = "emptyDir",
+     .type = F_OBJECT,
+     .of = &shape_empty_dir_volume_source,
      .doc = "An empty directory that lives as long as the pod."},
-    {.name = "ephemeral", .type = F_OBJECT, .of = &shape_ephemeral_volume_source,
+    {.name = "ephemeral",
+     .type = F_OBJECT,
+     .of = &shape_ephemeral_volume_source,
      .doc = "A volume claim that is made for the pod and goes with it."},
-    {.name = "fc", .type = F_OBJECT, .of = &shape_fc_volume_source,
-     .doc = "A Fibre Channel disk."},
-    {.name = "flexVolume", .type = F_OBJECT, .of = &shape_flex_volume_source,
+    {.name = "fc", .type = F_OBJECT, .of = &shape_fc_volume_source, .doc = "A Fibre Channel disk."},
+    {.name = "flexVolume",
+     .type = F_OBJECT,
+     .of = &shape_flex_volume_source,
      .doc = "A volume of a driver program installed on the nodes."},
-    {.name = "flocker", .type = F_OBJECT, .of = &shape_flocker_volume_source,
+    {.name = "flocker",
+     .type = F_OBJECT,
+     .of = &shape_flocker_volume_source,
      .doc = "A dataset of Flocker."},
-    {.name = "gcePersistentDisk", .type = F_OBJECT, .of = &shape_gce_persistent_disk_volume_source,
+    {.name = "gcePersistentDisk",
+     .type = F_OBJECT,
+     .of = &shape_gce_persistent_disk_volume_source,
      .doc = "A disk of Google Compute Engine."},
-    {.name = "gitRepo", .type = F_OBJECT, .of = &shape_git_repo_volume_source,
+    {.name = "gitRepo",
+     .type = F_OBJECT,
+     .of = &shape_git_repo_volume_source,
      .doc = "A Git repository cloned into an empty directory. Deprecated."},
-    {.name = "glusterfs", .type = F_OBJECT, .of = &shape_glusterfs_volume_source,
+    {.name = "glusterfs",
+     .type = F_OBJECT,
+     .of = &shape_glusterfs_volume_source,
      .doc = "A volume of GlusterFS."},
-    {.name = "hostPath", .type = F_OBJECT, .of = &shape_host_path_volume_source,
+    {.name = "hostPath",
+     .type = F_OBJECT,
+     .of = &shape_host_path_volume_source,
      .doc = "A file or directory of the node."},
-    {.name = "image", .type = F_OBJECT, .of = &shape_image_volume_source,
+    {.name = "image",
+     .type = F_OBJECT,
+     .of = &shape_image_volume_source,
      .doc = "Files of a container image or artifact."},
-    {.name = "iscsi", .type = F_OBJECT, .of = &shape_iscsi_volume_source,
+    {.name = "iscsi",
+     .type = F_OBJECT,
+     .of = &shape_iscsi_volume_source,
      .doc = "A disk of an iSCSI target."},
-    {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED,
+    {.name = "name",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "Name, a DNS label, unique in the pod."},
-    {.name = "nfs", .type = F_OBJECT, .of = &shape_nfs_volume_source,
+    {.name = "nfs",
+     .type = F_OBJECT,
+     .of = &shape_nfs_volume_source,
      .doc = "A directory of an NFS server."},
-    {.name = "persistentVolumeClaim", .type = F_OBJECT, .of = &shape_persistent_volume_claim_volume_source,
+    {.name = "persistentVolumeClaim",
+     .type = F_OBJECT,
+     .of = &shape_persistent_volume_claim_volume_source,
      .doc = "The volume of a volume claim."},
-    {.name = "photonPersistentDisk", .type = F_OBJECT, .of = &shape_photon_persistent_disk_volume_source,
+    {.name = "photonPersistentDisk",
+     .type = F_OBJECT,
+     .of = &shape_photon_persistent_disk_volume_source,
      .doc = "A disk of Photon Controller."},
-    {.name = "portworxVolume", .type = F_OBJECT, .of = &shape_portworx_volume_source,
+    {.name = "portworxVolume",
+     .type = F_OBJECT,
+     .of = &shape_portworx_volume_source,
      .doc = "A volume of Portworx."},
-    {.name = "projected", .type = F_OBJECT, .of = &shape_projected_volume_source,
+    {.name = "projected",
+     .type = F_OBJECT,
+     .of = &shape_projected_volume_source,
      .doc = "Several sources in one volume."},
-    {.name = "quobyte", .type = F_OBJECT, .of = &shape_quobyte_volume_source,
+    {.name = "quobyte",
+     .type = F_OBJECT,
+     .of = &shape_quobyte_volume_source,
      .doc = "A volume of Quobyte."},
-    {.name = "rbd", .type = F_OBJECT, .of = &shape_rbd_volume_source,
+    {.name = "rbd",
+     .type = F_OBJECT,
+     .of = &shape_rbd_volume_source,
      .doc = "A block device of Ceph."},
-    {.name = "scaleIO", .type = F_OBJECT, .of = &shape_scale_io_volume_source,
+    {.name = "scaleIO",
+     .type = F_OBJECT,
+     .of = &shape_scale_io_volume_source,
      .doc = "A volume of ScaleIO."},
-    {.name = "secret", .type = F_OBJECT, .of = &shape_secret_volume_source,
+    {.name = "secret",
+     .type = F_OBJECT,
+     .of = &shape_secret_volume_source,
      .doc = "Entries of a secret as files."},
-    {.name = "storageos", .type = F_OBJECT, .of = &shape_storage_os_volume_source,
+    {.name = "storageos",
+     .type = F_OBJECT,
+     .of = &shape_storage_os_volume_source,
      .doc = "A volume of StorageOS."},
-    {.name = "vsphereVolume", .type = F_OBJECT, .of = &shape_vsphere_virtual_disk_volume_source,
+    {.name = "vsphereVolume",
+     .type = F_OBJECT,
+     .of = &shape_vsphere_virtual_disk_volume_source,
      .doc = "A disk of vSphere."},
     {0},
 };
@@ -1803,91 +2243,178 @@ static const struct shape shape_volume = {
 };
 
 static const struct field fields_pod_spec[] = {
-    {.name = "activeDeadlineSeconds", .type = F_INT64,
+    {.name = "activeDeadlineSeconds",
+     .type = F_INT64,
      .doc = "Seconds after which the pod is ended and counts as failed."},
-    {.name = "affinity", .type = F_OBJECT, .of = &shape_affinity,
+    {.name = "affinity",
+     .type = F_OBJECT,
+     .of = &shape_affinity,
      .doc = "Rules for choosing the node."},
-    {.name = "automountServiceAccountToken", .type = F_BOOL,
+    {.name = "automountServiceAccountToken",
+     .type = F_BOOL,
      .doc = "Whether the containers get a token of the service account."},
-    {.name = "containers", .type = F_LIST, .item = F_OBJECT, .of = &shape_container, .flags = FIELD_REQUIRED, .list = LIST_MAP, .keys = (const char *const[]){"name", NULL},
+    {.name = "containers",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_container,
+     .flags = FIELD_REQUIRED,
+     .list = LIST_MAP,
+     .keys = (const char *const[]){"name", NULL},
      .doc = "The containers; at least one."},
-    {.name = "dnsConfig", .type = F_OBJECT, .of = &shape_pod_dns_config,
+    {.name = "dnsConfig",
+     .type = F_OBJECT,
+     .of = &shape_pod_dns_config,
      .doc = "DNS settings besides those of dnsPolicy."},
-    {.name = "dnsPolicy", .type = F_STRING,
+    {.name = "dnsPolicy",
+     .type = F_STRING,
      .doc = "ClusterFirst, ClusterFirstWithHostNet, Default or None."},
-    {.name = "enableServiceLinks", .type = F_BOOL,
+    {.name = "enableServiceLinks",
+     .type = F_BOOL,
      .doc = "Whether the containers get environment variables about the namespace's services."},
-    {.name = "ephemeralContainers", .type = F_LIST, .item = F_OBJECT, .of = &shape_ephemeral_container, .list = LIST_MAP, .keys = (const char *const[]){"name", NULL},
+    {.name = "ephemeralContainers",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_ephemeral_container,
+     .list = LIST_MAP,
+     .keys = (const char *const[]){"name", NULL},
      .doc = "Containers added to the running pod for debugging; not for new pods."},
-    {.name = "evictionResponders", .type = F_LIST, .item = F_OBJECT, .of = &shape_eviction_responder, .list = LIST_MAP, .keys = (const char *const[]){"name", NULL}, .items_atomic = true,
+    {.name = "evictionResponders",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_eviction_responder,
+     .list = LIST_MAP,
+     .keys = (const char *const[]){"name", NULL},
+     .items_atomic = true,
      .doc = "Who is asked before the pod is evicted."},
-    {.name = "hostAliases", .type = F_LIST, .item = F_OBJECT, .of = &shape_host_alias, .list = LIST_MAP, .keys = (const char *const[]){"ip", NULL},
+    {.name = "hostAliases",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_host_alias,
+     .list = LIST_MAP,
+     .keys = (const char *const[]){"ip", NULL},
      .doc = "Extra lines in /etc/hosts."},
-    {.name = "hostIPC", .type = F_BOOL,
-     .doc = "Share the node's IPC namespace."},
-    {.name = "hostNetwork", .type = F_BOOL,
-     .doc = "Share the node's network."},
-    {.name = "hostPID", .type = F_BOOL,
-     .doc = "Share the node's process namespace."},
-    {.name = "hostUsers", .type = F_BOOL,
+    {.name = "hostIPC", .type = F_BOOL, .doc = "Share the node's IPC namespace."},
+    {.name = "hostNetwork", .type = F_BOOL, .doc = "Share the node's network."},
+    {.name = "hostPID", .type = F_BOOL, .doc = "Share the node's process namespace."},
+    {.name = "hostUsers",
+     .type = F_BOOL,
      .doc = "false gives the pod a user namespace of its own."},
-    {.name = "hostname", .type = F_STRING,
+    {.name = "hostname",
+     .type = F_STRING,
      .doc = "Host name inside the pod; its name when absent."},
-    {.name = "hostnameOverride", .type = F_STRING,
+    {.name = "hostnameOverride",
+     .type = F_STRING,
      .doc = "Host name inside the pod, taken as it is."},
-    {.name = "imagePullSecrets", .type = F_LIST, .item = F_OBJECT, .of = &shape_local_object_reference, .list = LIST_MAP, .keys = (const char *const[]){"name", NULL}, .items_atomic = true,
+    {.name = "imagePullSecrets",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_local_object_reference,
+     .list = LIST_MAP,
+     .keys = (const char *const[]){"name", NULL},
+     .items_atomic = true,
      .doc = "Secrets with credentials for the images."},
-    {.name = "initContainers", .type = F_LIST, .item = F_OBJECT, .of = &shape_container, .list = LIST_MAP, .keys = (const char *const[]){"name", NULL},
+    {.name = "initContainers",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_container,
+     .list = LIST_MAP,
+     .keys = (const char *const[]){"name", NULL},
      .doc = "Containers that run one after the other before the rest."},
-    {.name = "nodeName", .type = F_STRING,
-     .doc = "Node to run on, past the scheduler."},
-    {.name = "nodeSelector", .type = F_MAP, .item = F_STRING, .is_atomic = true,
+    {.name = "nodeName", .type = F_STRING, .doc = "Node to run on, past the scheduler."},
+    {.name = "nodeSelector",
+     .type = F_MAP,
+     .item = F_STRING,
+     .is_atomic = true,
      .doc = "Labels that the node must have."},
-    {.name = "os", .type = F_OBJECT, .of = &shape_pod_os,
+    {.name = "os",
+     .type = F_OBJECT,
+     .of = &shape_pod_os,
      .doc = "Operating system that the containers need."},
-    {.name = "overhead", .type = F_MAP, .item = F_QUANTITY,
+    {.name = "overhead",
+     .type = F_MAP,
+     .item = F_QUANTITY,
      .doc = "What the runtime class itself costs; filled in by the server."},
-    {.name = "preemptionPolicy", .type = F_STRING,
-     .doc = "PreemptLowerPriority or Never."},
-    {.name = "priority", .type = F_INT32,
+    {.name = "preemptionPolicy", .type = F_STRING, .doc = "PreemptLowerPriority or Never."},
+    {.name = "priority",
+     .type = F_INT32,
      .doc = "Priority as a number; filled in from priorityClassName."},
-    {.name = "priorityClassName", .type = F_STRING,
-     .doc = "Name of the priority class."},
-    {.name = "readinessGates", .type = F_LIST, .item = F_OBJECT, .of = &shape_pod_readiness_gate, .list = LIST_ATOMIC,
+    {.name = "priorityClassName", .type = F_STRING, .doc = "Name of the priority class."},
+    {.name = "readinessGates",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_pod_readiness_gate,
+     .list = LIST_ATOMIC,
      .doc = "Conditions that must be true before the pod is ready."},
-    {.name = "resourceClaims", .type = F_LIST, .item = F_OBJECT, .of = &shape_pod_resource_claim, .list = LIST_MAP, .keys = (const char *const[]){"name", NULL},
+    {.name = "resourceClaims",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_pod_resource_claim,
+     .list = LIST_MAP,
+     .keys = (const char *const[]){"name", NULL},
      .doc = "Claims of devices that containers can refer to."},
-    {.name = "resources", .type = F_OBJECT, .of = &shape_resource_requirements,
+    {.name = "resources",
+     .type = F_OBJECT,
+     .of = &shape_resource_requirements,
      .doc = "What all containers together need and may use."},
-    {.name = "restartPolicy", .type = F_STRING,
+    {.name = "restartPolicy",
+     .type = F_STRING,
      .doc = "When containers are started again: Always, OnFailure or Never."},
-    {.name = "runtimeClassName", .type = F_STRING,
+    {.name = "runtimeClassName",
+     .type = F_STRING,
      .doc = "Name of the runtime class, such as one with stronger isolation."},
-    {.name = "schedulerName", .type = F_STRING,
+    {.name = "schedulerName",
+     .type = F_STRING,
      .doc = "Scheduler to place the pod; the cluster's default when absent."},
-    {.name = "schedulingGates", .type = F_LIST, .item = F_OBJECT, .of = &shape_pod_scheduling_gate, .list = LIST_MAP, .keys = (const char *const[]){"name", NULL},
+    {.name = "schedulingGates",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_pod_scheduling_gate,
+     .list = LIST_MAP,
+     .keys = (const char *const[]){"name", NULL},
      .doc = "Reasons to wait before the pod is placed."},
-    {.name = "schedulingGroup", .type = F_OBJECT, .of = &shape_pod_scheduling_group,
+    {.name = "schedulingGroup",
+     .type = F_OBJECT,
+     .of = &shape_pod_scheduling_group,
      .doc = "Group of pods to be placed together."},
-    {.name = "securityContext", .type = F_OBJECT, .of = &shape_pod_security_context,
+    {.name = "securityContext",
+     .type = F_OBJECT,
+     .of = &shape_pod_security_context,
      .doc = "Privileges of all containers."},
-    {.name = "serviceAccount", .type = F_STRING,
-     .doc = "Older name of serviceAccountName."},
-    {.name = "serviceAccountName", .type = F_STRING,
+    {.name = "serviceAccount", .type = F_STRING, .doc = "Older name of serviceAccountName."},
+    {.name = "serviceAccountName",
+     .type = F_STRING,
      .doc = "Service account that the pod acts as."},
-    {.name = "setHostnameAsFQDN", .type = F_BOOL,
+    {.name = "setHostnameAsFQDN",
+     .type = F_BOOL,
      .doc = "Make the host name the fully qualified name."},
-    {.name = "shareProcessNamespace", .type = F_BOOL,
+    {.name = "shareProcessNamespace",
+     .type = F_BOOL,
      .doc = "Let the containers see each other's processes."},
-    {.name = "subdomain", .type = F_STRING,
+    {.name = "subdomain",
+     .type = F_STRING,
      .doc = "Part of the pod's DNS name between host name and namespace."},
-    {.name = "terminationGracePeriodSeconds", .type = F_INT64,
+    {.name = "terminationGracePeriodSeconds",
+     .type = F_INT64,
      .doc = "Seconds that the containers have to end after being told to; 30 when absent."},
-    {.name = "tolerations", .type = F_LIST, .item = F_OBJECT, .of = &shape_toleration, .list = LIST_ATOMIC,
+    {.name = "tolerations",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_toleration,
+     .list = LIST_ATOMIC,
      .doc = "Taints of nodes that the pod puts up with."},
-    {.name = "topologySpreadConstraints", .type = F_LIST, .item = F_OBJECT, .of = &shape_topology_spread_constraint, .list = LIST_MAP, .keys = (const char *const[]){"topologyKey", "whenUnsatisfiable", NULL},
+    {.name = "topologySpreadConstraints",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_topology_spread_constraint,
+     .list = LIST_MAP,
+     .keys = (const char *const[]){"topologyKey", "whenUnsatisfiable", NULL},
      .doc = "How pods are spread over nodes, zones and so on."},
-    {.name = "volumes", .type = F_LIST, .item = F_OBJECT, .of = &shape_volume, .list = LIST_MAP, .keys = (const char *const[]){"name", NULL},
+    {.name = "volumes",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_volume,
+     .list = LIST_MAP,
+     .keys = (const char *const[]){"name", NULL},
      .doc = "Volumes that the containers can mount."},
     {0},
 };

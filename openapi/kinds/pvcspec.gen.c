@@ -3,12 +3,11 @@
 #include "openapi/shape.h"
 
 static const struct field fields_typed_local_object_reference[] = {
-    {.name = "apiGroup", .type = F_STRING,
+    {.name = "apiGroup",
+     .type = F_STRING,
      .doc = "API group of the object; empty for the core group."},
-    {.name = "kind", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "Kind of the object."},
-    {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "Name of the object."},
+    {.name = "kind", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "Kind of the object."},
+    {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "Name of the object."},
     {0},
 };
 static const struct shape shape_typed_local_object_reference = {
@@ -18,13 +17,13 @@ static const struct shape shape_typed_local_object_reference = {
 };
 
 static const struct field fields_typed_object_reference[] = {
-    {.name = "apiGroup", .type = F_STRING,
+    {.name = "apiGroup",
+     .type = F_STRING,
      .doc = "API group of the object; empty for the core group."},
-    {.name = "kind", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "Kind of the object."},
-    {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "Name of the object."},
-    {.name = "namespace", .type = F_STRING,
+    {.name = "kind", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "Kind of the object."},
+    {.name = "name", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "Name of the object."},
+    {.name = "namespace",
+     .type = F_STRING,
      .doc = "Namespace of the object; needs a ReferenceGrant there."},
     {0},
 };
@@ -35,9 +34,13 @@ static const struct shape shape_typed_object_reference = {
 };
 
 static const struct field fields_volume_resource_requirements[] = {
-    {.name = "limits", .type = F_MAP, .item = F_QUANTITY,
+    {.name = "limits",
+     .type = F_MAP,
+     .item = F_QUANTITY,
      .doc = "The most that the volume may have."},
-    {.name = "requests", .type = F_MAP, .item = F_QUANTITY,
+    {.name = "requests",
+     .type = F_MAP,
+     .item = F_QUANTITY,
      .doc = "What the volume must have at least."},
     {0},
 };
@@ -48,11 +51,15 @@ static const struct shape shape_volume_resource_requirements = {
 };
 
 static const struct field fields_label_selector_requirement[] = {
-    {.name = "key", .type = F_STRING, .flags = FIELD_REQUIRED,
-     .doc = "Key of the label."},
-    {.name = "operator", .type = F_STRING, .flags = FIELD_REQUIRED,
+    {.name = "key", .type = F_STRING, .flags = FIELD_REQUIRED, .doc = "Key of the label."},
+    {.name = "operator",
+     .type = F_STRING,
+     .flags = FIELD_REQUIRED,
      .doc = "In, NotIn, Exists or DoesNotExist."},
-    {.name = "values", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
+    {.name = "values",
+     .type = F_LIST,
+     .item = F_STRING,
+     .list = LIST_ATOMIC,
      .doc = "Values for In and NotIn."},
     {0},
 };
@@ -63,9 +70,15 @@ static const struct shape shape_label_selector_requirement = {
 };
 
 static const struct field fields_label_selector[] = {
-    {.name = "matchExpressions", .type = F_LIST, .item = F_OBJECT, .of = &shape_label_selector_requirement, .list = LIST_ATOMIC,
+    {.name = "matchExpressions",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &shape_label_selector_requirement,
+     .list = LIST_ATOMIC,
      .doc = "Requirements on labels."},
-    {.name = "matchLabels", .type = F_MAP, .item = F_STRING,
+    {.name = "matchLabels",
+     .type = F_MAP,
+     .item = F_STRING,
      .doc = "Labels that must be there with these values."},
     {0},
 };
@@ -76,24 +89,38 @@ static const struct shape shape_label_selector = {
 };
 
 static const struct field fields_pvc_spec[] = {
-    {.name = "accessModes", .type = F_LIST, .item = F_STRING, .list = LIST_ATOMIC,
-     .doc = "How the volume may be mounted: ReadWriteOnce, ReadOnlyMany, ReadWriteMany, ReadWriteOncePod."},
-    {.name = "dataSource", .type = F_OBJECT, .of = &shape_typed_local_object_reference, .is_atomic = true,
+    {.name = "accessModes",
+     .type = F_LIST,
+     .item = F_STRING,
+     .list = LIST_ATOMIC,
+     .doc = "How the volume may be mounted: ReadWriteOnce, ReadOnlyMany, ReadWriteMany, "
+            "ReadWriteOncePod."},
+    {.name = "dataSource",
+     .type = F_OBJECT,
+     .of = &shape_typed_local_object_reference,
+     .is_atomic = true,
      .doc = "Snapshot or volume claim that the new volume starts as a copy of."},
-    {.name = "dataSourceRef", .type = F_OBJECT, .of = &shape_typed_object_reference,
+    {.name = "dataSourceRef",
+     .type = F_OBJECT,
+     .of = &shape_typed_object_reference,
      .doc = "As dataSource, for any kind of object."},
-    {.name = "resources", .type = F_OBJECT, .of = &shape_volume_resource_requirements,
+    {.name = "resources",
+     .type = F_OBJECT,
+     .of = &shape_volume_resource_requirements,
      .doc = "How much storage is needed."},
-    {.name = "selector", .type = F_OBJECT, .of = &shape_label_selector, .is_atomic = true,
+    {.name = "selector",
+     .type = F_OBJECT,
+     .of = &shape_label_selector,
+     .is_atomic = true,
      .doc = "Existing volumes to choose from, by their labels."},
-    {.name = "storageClassName", .type = F_STRING,
+    {.name = "storageClassName",
+     .type = F_STRING,
      .doc = "Name of the storage class; the cluster's default when absent."},
-    {.name = "volumeAttributesClassName", .type = F_STRING,
+    {.name = "volumeAttributesClassName",
+     .type = F_STRING,
      .doc = "Name of the class of changeable attributes."},
-    {.name = "volumeMode", .type = F_STRING,
-     .doc = "Filesystem or Block."},
-    {.name = "volumeName", .type = F_STRING,
-     .doc = "Name of the one volume to use."},
+    {.name = "volumeMode", .type = F_STRING, .doc = "Filesystem or Block."},
+    {.name = "volumeName", .type = F_STRING, .doc = "Name of the one volume to use."},
     {0},
 };
 const struct shape shape_pvc_spec = {

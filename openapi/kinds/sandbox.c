@@ -46,6 +46,7 @@ static const struct rule rules_spec[] = {
              "self.volumeClaimTemplates == oldSelf.volumeClaimTemplates : "
              "!has(oldSelf.volumeClaimTemplates)",
      .message = "volumeClaimTemplates is immutable"},
+    RULE_VOLUME_NAMES,
     {0},
 };
 static const struct shape shape_spec = {
@@ -100,7 +101,13 @@ static const struct field fields_sandbox[] = {
  * status included. */
 static const struct rule rules_sandbox[] = {
     {.rule = "!has(self.spec.service) || !self.spec.service || size(self.metadata.name) <= 63",
-     .message = "metadata.name must have at most 63 characters when spec.service is true"},
+     .message = "must have at most 63 characters when spec.service is true: it names the service",
+     .field = "metadata.name"},
+    {.rule = "!has(self.spec.service) || !self.spec.service || !self.metadata.name.contains('.')",
+     .message = "must not contain dots when spec.service is true: it names the service",
+     .field = "metadata.name",
+     .is_added = true},
+    RULE_VOLUME_CLAIM_NAMES,
     {0},
 };
 static const struct shape shape_sandbox = {

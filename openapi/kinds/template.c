@@ -64,9 +64,11 @@ static const struct field fields_spec[] = {
             "too, Disallowed refuses."},
     {0},
 };
+static const struct rule rules_spec[] = {RULE_VOLUME_NAMES, {0}};
 static const struct shape shape_spec = {
     .name = "SandboxTemplateSpec",
     .fields = fields_spec,
+    .rules = rules_spec,
     .doc = "What sandboxes made from this template look like.",
 };
 
@@ -81,10 +83,21 @@ static const struct field fields_template[] = {
      .doc = "What sandboxes made from this template look like."},
     {0},
 };
+/* Its network policy is NAME-network-policy. */
+static const struct rule rules_template[] = {
+    {.rule = "(has(self.spec.networkPolicyManagement) && "
+             "self.spec.networkPolicyManagement == 'Unmanaged') || size(self.metadata.name) <= 238",
+     .message = "must have at most 238 characters unless networkPolicyManagement is Unmanaged: "
+                "with -network-policy behind, it names the network policy",
+     .field = "metadata.name",
+     .is_added = true},
+    {0},
+};
 static const struct shape shape_template = {
     .name = "SandboxTemplate",
     .ref = "io.x-k8s.agents.extensions.v1beta1.SandboxTemplate",
     .fields = fields_template,
+    .rules = rules_template,
     .doc = "A blueprint of sandboxes for warm pools and claims.",
 };
 

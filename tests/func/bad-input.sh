@@ -232,7 +232,7 @@ done
 LONG=$(times 64 n)
 post "$(sandbox "$LONG" '.spec.service = true')"
 invalid "a name of 64 characters with a service" "Sandbox.agents.x-k8s.io \"$LONG\"" \
-    'FieldValueInvalid <nil> Invalid value: metadata.name must have at most 63 characters when spec.service is true' "${POST[@]}"
+    'FieldValueInvalid metadata.name Invalid value: must have at most 63 characters when spec.service is true: it names the service' "${POST[@]}"
 post_jq '.metadata.labels = {"-x": "1"}'
 invalid "label key" "$A" "FieldValueInvalid metadata.labels Invalid value: \"-x\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')" "${POST[@]}"
 post_jq '.metadata.labels = {x: "a b"}'

@@ -31,8 +31,8 @@ static bool is_utf8(struct str s)
 static void check_value(struct arena *arena, const struct cel_node *expr,
                         const struct cel_variable *vars)
 {
-    struct cel_value once = cel_eval(arena, expr, vars, STEPS_MAX),
-                     twice = cel_eval(arena, expr, vars, STEPS_MAX);
+    struct cel_value once = cel_eval(arena, expr, vars, STEPS_MAX, NULL),
+                     twice = cel_eval(arena, expr, vars, STEPS_MAX, NULL);
     require(once.type == twice.type);
     if (once.type == CEL_ERROR)
         require(*once.error && strcmp(once.error, twice.error) == 0);

@@ -35,7 +35,7 @@ static struct cel_value value_of(struct arena *arena, const char *expr,
     const struct cel_node *tree = NULL;
     if (cel_parse(arena, expr, declared, &tree, &err) < 0)
         return cel_error(arena_printf(arena, "parse: %s", err_text(&err)));
-    return cel_eval(arena, tree, vars, CEL_STEPS_MAX);
+    return cel_eval(arena, tree, vars, CEL_STEPS_MAX, NULL);
 }
 
 /* The same type and value; NaN is itself here. */
@@ -291,7 +291,7 @@ static const struct {
     {"'a\\n'.matches('^a$')", "false"},
     {"'\\u00e4'.matches('^.$')", "true"},
     {"'abc'.matches('(')", "!regular expression"},
-    {"'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab'.matches('^(a+)+$')", "!regular expression"},
+    {"'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab'.matches('^(a+)+$')", "false"},
     {"'aBc\\u00c4'.lowerAscii()", "'abc\\u00c4'"},
     {"'aBc\\u00e4'.upperAscii()", "'ABC\\u00e4'"},
     {"'h\\u00e4llo'.charAt(1)", "'\\u00e4'"},
@@ -645,11 +645,23 @@ static bool pb_items(struct arena *arena, const struct pb *m, bool is_map, struc
     return true;
 }
 
+/* The one message that JSON has a value for. */
+static bool pb_duration(const struct pb *m, struct cel_value *ret)
+{
+    if (!m || strcmp(m->name, "[type.googleapis.com/google.protobuf.Duration]") != 0)
+        return false;
+    *ret = cel_duration(strtoll(pb_text(m, "seconds"), NULL, 10) * 1000000000 +
+                        strtoll(pb_text(m, "nanos"), NULL, 10));
+    return true;
+}
+
 static bool pb_value(struct arena *arena, const struct pb *m, struct cel_value *ret)
 {
     const struct pb *f = m ? m->first : NULL;
     if (!f)
         return false;
+    if (strcmp(f->name, "object_value") == 0)
+        return pb_duration(f->first, ret);
     if (strcmp(f->name, "int64_value") == 0)
         *ret = cel_int(strtoll(f->text.p, NULL, 10));
     else if (strcmp(f->name, "uint64_value") == 0)
@@ -671,32 +683,52 @@ static bool pb_value(struct arena *arena, const struct pb *m, struct cel_value *
     return ret->type != CEL_ERROR;
 }
 
-/* Vectors that are not for this interpreter, and why. */
+/* Vectors that are not for this interpreter, and why: by file and beginning of the name ("" = every
+ * one), and by a piece of the expression ("" = any). */
 #define UNBOUND "names are settled while parsing, as Kubernetes does by type checking"
-#define CONTAINER "variables with dots in their names: rules have self and oldSelf only"
+#define CONTAINER "containers and variables with dots in their names: rules have self and oldSelf"
+#define MESSAGES "protobuf messages, which JSON does not have"
+#define ZONES "names of time zones, which depend on a data base of the machine"
 static const struct {
-    const char *file, *test, *why;
+    const char *file, *test, *piece, *why;
 } excluded[] = {
-    {"basic", "unbound_is_runtime_error", UNBOUND},
-    {"fields", "qualified_ident", CONTAINER},
-    {"fields", "map_field_select", CONTAINER},
-    {"fields", "qualified_identifier_resolution_unchecked", CONTAINER},
-    {"fields", "ident_with_longest_prefix_check", CONTAINER},
+    {"", "", "TestAllTypes", MESSAGES},
+    {"", "", "google.protobuf.Any", MESSAGES},
+    {"", "", "google.protobuf.Struct", MESSAGES},
+    {"", "", "google.protobuf.Value", MESSAGES},
+    {"", "", "google.protobuf.ListValue", MESSAGES},
+    {"", "", "google.protobuf.BoolValue", MESSAGES},
+    {"", "", "google.protobuf.BytesValue", MESSAGES},
+    {"", "", "google.protobuf.DoubleValue", MESSAGES},
+    {"", "", "google.protobuf.FloatValue", MESSAGES},
+    {"", "", "google.protobuf.Int", MESSAGES},
+    {"", "", "google.protobuf.UInt", MESSAGES},
+    {"", "", "google.protobuf.StringValue", MESSAGES},
+    {"basic", "unbound_is_runtime_error", "", UNBOUND},
+    {"parse", "", "a.", UNBOUND},
+    {"fields", "qualified_ident", "", CONTAINER},
+    {"fields", "map_field_select", "", CONTAINER},
+    {"fields", "ident_with_longest_prefix_check", "", CONTAINER},
+    {"namespace", "self_eval", "", CONTAINER},
+    {"namespace", "basic", "", CONTAINER},
+    {"namespace", "comprehension_shadowing_namespaced_selector", "", CONTAINER},
+    {"timestamps", "", "('Australia/", ZONES},
+    {"timestamps", "", "('US/", ZONES},
+    {"timestamps", "", "('America/", ZONES},
+    {"timestamps", "", "('Asia/", ZONES},
 };
 
 static const char *why_excluded(const char *file, const char *name, struct str expr)
 {
     for (size_t i = 0; i < ARRAY_LEN(excluded); i++)
-        if (strcmp(excluded[i].file, file) == 0 && strcmp(name, excluded[i].test) == 0)
+        if ((!*excluded[i].file || str_equal(excluded[i].file, file)) &&
+            str_has_prefix(name, excluded[i].test) && strstr(expr.p, excluded[i].piece))
             return excluded[i].why;
-    if (memchr(expr.p, 0, expr.n))
-        return "a NUL byte in the text, which a C string cannot have";
-    if (strstr(expr.p, "TestAllTypes") || strstr(expr.p, "google.protobuf."))
-        return "protobuf messages, which JSON does not have";
-    return NULL;
+    return memchr(expr.p, 0, expr.n) ? "a NUL byte in the text, which a C string cannot have"
+                                     : NULL;
 }
 
-/* NULL when the vector holds, else what is wrong; "" when it needs message types. */
+/* NULL when the vector holds, else what is wrong. */
 static const char *run_vector(struct arena *arena, const struct pb *test)
 {
     struct cel_variable vars[8] = {0};
@@ -707,20 +739,21 @@ static const char *run_vector(struct arena *arena, const struct pb *test)
         if (strcmp(f->name, "bindings") == 0 && n < 7) {
             declared[n] = vars[n].name = pb_text(f, "key");
             if (!pb_value(arena, pb_get(pb_get(f, "value"), "value"), &vars[n++].value))
-                return "";
+                return "a binding that is not understood";
         }
     const struct pb *value = pb_get(test, "value");
     if (value && !pb_value(arena, value, &expected))
-        return "";
+        return "a value that is not understood";
     struct cel_value got = value_of(arena, pb_text(test, "expr"), vars, declared);
     if (pb_get(test, "eval_error"))
         return got.type == CEL_ERROR ? NULL : "no error";
     return is_same(got, expected) ? NULL : got.type == CEL_ERROR ? got.error : "another value";
 }
 
-static const char *const files[] = {"basic",        "comparisons", "conversions", "fields",
-                                    "integer_math", "fp_math",     "lists",       "logic",
-                                    "macros",       "string",      "plumbing"};
+static const char *const files[] = {
+    "basic",     "comparisons", "conversions", "fields",  "integer_math", "fp_math",
+    "lists",     "logic",       "macros",      "macros2", "namespace",    "network_ext",
+    "optionals", "parse",       "plumbing",    "string",  "timestamps"};
 
 START_TEST(test_vectors)
 {
@@ -747,12 +780,13 @@ START_TEST(test_vectors)
                 continue;
             const char *name = pb_text(t, "name");
             const struct pb *expr = pb_get(t, "expr");
-            const char *why = expr ? why_excluded(file, name, expr->text) : "no expression";
-            const char *wrong = why ? "" : run_vector(&arena, t);
-            passed += wrong == NULL;
-            skipped += wrong && !*wrong;
-            failed += wrong && *wrong;
-            if (wrong && *wrong)
+            ck_assert_ptr_nonnull(expr);
+            const char *why = why_excluded(file, name, expr->text);
+            const char *wrong = why ? NULL : run_vector(&arena, t);
+            skipped += why != NULL;
+            failed += wrong != NULL;
+            passed += !why && !wrong;
+            if (wrong)
                 fprintf(stderr, "%s %s: %s: %s\n", file, name, pb_text(t, "expr"), wrong);
         }
     printf("%s: %zu vectors hold, %zu are left out\n", file, passed, skipped);

@@ -3,6 +3,7 @@
 
 #include "admission/steps.h"
 #include "apiserver/base/json.h"
+#include "apiserver/base/mem.h"
 #include "tests/lib/suite.h"
 
 static const struct rule inner_rules[] = {
@@ -12,53 +13,112 @@ static const struct rule inner_rules[] = {
     {.rule = "!has(self.s) || self.s > 1", .message = "s is a number"},
     {.rule = "!has(self.l) || self.l.all(a, self.l.all(b, self.l.all(c, self.l.all(d, true))))",
      .message = "l is short"},
+    {.rule = "!has(self.m) || self.m == 'x'",
+     .message_expression = "has(self.e) ? self.e : 'm is ' + self.m",
+     .message = "  m must be x ",
+     .reason = "FieldValueRequired"},
+    {.rule = "!has(self.u) || self.u == 1", .reason = "FieldValueDuplicate"},
+    {.rule = "!has(self.o) || !oldSelf.hasValue() || oldSelf.value().o == self.o",
+     .message = "o is fixed",
+     .is_old_optional = true},
     {0},
 };
 static const struct field inner_fields[] = {{.name = "n", .type = F_INT64}, {0}};
 static const struct shape inner = {.name = "Inner", .fields = inner_fields, .rules = inner_rules};
+static const struct rule item_rules[] = {
+    {.rule = "self.v < 10", .message = "v must be small", .field = "v"},
+    {.rule = "self.v == oldSelf.v", .message = "v is fixed"},
+    {0},
+};
+static const struct field item_fields[] = {
+    {.name = "k", .type = F_STRING}, {.name = "v", .type = F_INT64}, {0}};
+static const struct shape item = {.name = "Item", .fields = item_fields, .rules = item_rules};
+static const char *const item_keys[] = {"k", NULL};
 static const struct rule outer_rules[] = {
-    {.rule = "self.name", .message = "name is no rule"},
-    {.rule = "self.name != 'bad' ", .message = "name must not be bad"},
+    {.rule = "has(self.name) ? self.name : true", .message = "name is no rule"},
+    {.rule = "!has(self.bad) || !self.bad.is", .message = "must not be bad"},
     {0},
 };
 static const struct field outer_fields[] = {
-    {.name = "name", .type = F_STRING}, {.name = "spec", .type = F_OBJECT, .of = &inner}, {0}};
+    {.name = "name", .type = F_STRING},
+    {.name = "spec", .type = F_OBJECT, .of = &inner},
+    {.name = "keyed",
+     .type = F_LIST,
+     .item = F_OBJECT,
+     .of = &item,
+     .list = LIST_MAP,
+     .keys = item_keys},
+    {.name = "plain", .type = F_LIST, .item = F_OBJECT, .of = &item, .list = LIST_ATOMIC},
+    {.name = "map", .type = F_MAP, .item = F_OBJECT, .of = &item},
+    {0}};
 static const struct shape outer = {.name = "Outer", .fields = outer_fields, .rules = outer_rules};
 static const struct kind kind = {.kind = "Thing", .shape = &outer};
 
-#define NO_RULE                                                                                    \
-    "<nil>: FieldValueInvalid: Invalid value: no truth value evaluating rule: name is no rule\n"
-#define NO_NAME                                                                                    \
-    "<nil>: FieldValueInvalid: Invalid value: no such key: name evaluating rule: name is no "      \
-    "rule\n<nil>: FieldValueInvalid: Invalid value: no such key: name evaluating rule: name must " \
-    "not be bad\n"
+#define INVALID ": FieldValueInvalid: Invalid value: "
+#define TROUBLE INVALID "\"object\": "
+#define FORTY "0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0"
+/* Warnings come behind the causes. */
 static const struct {
     const char *object, *old, *causes;
 } rows[] = {
-    {"{'name':'a'}", NULL, NO_RULE},
-    {"{'name':'a','spec':{'n':3}}", NULL, NO_RULE},
-    {"{}", NULL, NO_NAME},
-    {"{'name':'bad'}", NULL,
-     NO_RULE "<nil>: FieldValueInvalid: Invalid value: name must not be bad\n"},
-    {"{'name':'a','spec':{'n':0}}", NULL,
-     NO_RULE "spec.n: FieldValueInvalid: Invalid value: n must be positive\n"
-             "spec: FieldValueInvalid: Invalid value: division by zero evaluating rule: n must be "
-             "small\n"},
-    {"{'name':'a','spec':{'n':1}}", "{'name':'a','spec':{'n':2}}",
-     NO_RULE "spec: FieldValueForbidden: Invalid value: n must not fall\n"},
-    {"{'name':'a','spec':{'n':2}}", "{'name':'a','spec':{'n':2}}", NO_RULE},
-    {"{'name':'a','spec':{'n':2}}", "{'name':'a'}", NO_RULE},
-    {"{'name':'a','spec':{'n':2,'s':'x'}}", NULL,
-     NO_RULE "spec: FieldValueInvalid: Invalid value: 'no such overload': call arguments did not "
-             "match a supported operator, function or macro signature for rule: s is a number\n"},
-    {"{'name':'a','spec':{'n':2,'l':[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,"
-     "0,"
-     "0,0,0,0,0,0,0,0]}}",
-     NULL,
-     NO_RULE "spec: FieldValueInvalid: Invalid value: 'operation cancelled: actual cost limit "
-             "exceeded': no further validation rules will be run due to call cost exceeds limit "
-             "for rule: l is short\n"},
-    {"{'name':'a'}", "{'name':'a','spec':{'n':2}}", NO_RULE},
+    {"{}", NULL, ""},
+    {"{'name':'a'}", NULL, "<nil>" TROUBLE "no truth value evaluating rule: name is no rule\n"},
+    {"{'bad':{'is':true}}", NULL, "<nil>" INVALID "must not be bad\n"},
+    {"{'bad':{}}", NULL, "<nil>" TROUBLE "no such key: is evaluating rule: must not be bad\n"},
+    {"{'spec':{'n':3}}", NULL, ""},
+    {"{'spec':{'n':0}}", NULL,
+     "spec.n" INVALID "n must be positive\n"
+     "spec" TROUBLE "division by zero evaluating rule: n must be small\n"},
+    {"{'spec':{'n':2,'s':'x'}}", NULL,
+     "spec" TROUBLE "'no such overload': call arguments did not match a supported operator, "
+     "function or macro signature for rule: s is a number\n"},
+    {"{'spec':{'n':2,'l':[" FORTY "],'u':2},'keyed':[{'k':'a','v':20}]}", NULL,
+     "spec" TROUBLE "'operation cancelled: actual cost limit exceeded': no further validation "
+     "rules will be run due to call cost exceeds limit for rule: l is short\n"},
+    /* messages */
+    {"{'spec':{'n':1,'m':'y'}}", NULL, "spec: FieldValueRequired: Required value: m is y\n"},
+    {"{'spec':{'n':1,'m':'y','e':''}}", NULL,
+     "spec: FieldValueRequired: Required value: m must be x\n"},
+    {"{'spec':{'n':1,'m':'y','e':' \\t '}}", NULL,
+     "spec: FieldValueRequired: Required value: m must be x\n"},
+    {"{'spec':{'n':1,'m':'y','e':'a\\nb'}}", NULL,
+     "spec: FieldValueRequired: Required value: m must be x\n"},
+    {"{'spec':{'n':1,'m':'y','e':'b\\n'}}", NULL, "spec: FieldValueRequired: Required value: b\n"},
+    {"{'spec':{'n':1,'m':1}}", NULL, "spec: FieldValueRequired: Required value: m must be x\n"},
+    {"{'spec':{'n':1,'u':2}}", NULL,
+     "spec: FieldValueDuplicate: Duplicate value: failed rule: !has(self.u) || self.u == 1\n"},
+    /* transitions */
+    {"{'spec':{'n':1}}", "{'spec':{'n':2}}",
+     "spec: FieldValueForbidden: Forbidden: n must not fall\n"},
+    {"{'spec':{'n':2}}", "{'spec':{'n':2}}", ""},
+    {"{'spec':{'n':2}}", "{}", ""},
+    {"{'spec':{'n':2}}", "{'spec':1}", ""},
+    {"{}", "{'spec':{'n':2}}", ""},
+    {"{'spec':{'n':2,'o':1}}", NULL, ""},
+    {"{'spec':{'n':2,'o':1}}", "{'spec':{'n':2,'o':2}}", "spec" INVALID "o is fixed\n"},
+    {"{'spec':{'n':2,'o':1}}", "{'spec':{'n':2,'o':1}}", ""},
+    /* lists and maps */
+    {"{'plain':[{'v':1},{'v':10}],'map':{'a':{'v':11}}}", NULL,
+     "plain[1].v" INVALID "v must be small\n"
+     "map[a].v" INVALID "v must be small\n"},
+    {"{'plain':[{'v':1}]}", "{'plain':[{'v':2}]}", ""},
+    {"{'map':{'a':{'v':1},'b':{'v':1}}}", "{'map':{'a':{'v':2}}}", "map[a]" INVALID "v is fixed\n"},
+    {"{'keyed':[{'k':'b','v':1},{'k':'a','v':1}]}", "{'keyed':[{'k':'a','v':2}]}",
+     "keyed[1]" INVALID "v is fixed\n"},
+    /* what was broken before, and is as it was, is a warning */
+    {"{'spec':{'n':1,'u':2,'x':1}}", "{'spec':{'n':1,'u':2}}",
+     "warning: spec: Duplicate value: failed rule: !has(self.u) || self.u == 1\n"},
+    {"{'spec':{'n':1,'u':3}}", "{'spec':{'n':1,'u':2}}",
+     "spec: FieldValueDuplicate: Duplicate value: failed rule: !has(self.u) || self.u == 1\n"},
+    {"{'bad':{'is':true},'x':1}", "{'bad':{'is':true}}",
+     "warning: <nil>: Invalid value: must not be bad\n"},
+    {"{'bad':{'is':true}}", "{}", "<nil>" INVALID "must not be bad\n"},
+    {"{'keyed':[{'k':'b','v':1},{'k':'a','v':20,'x':1}]}", "{'keyed':[{'k':'a','v':20}]}",
+     "warning: keyed[1].v: Invalid value: v must be small\n"},
+    {"{'plain':[{'v':20}],'x':1}", "{'plain':[{'v':20}]}",
+     "warning: plain[0].v: Invalid value: v must be small\n"},
+    {"{'plain':[{'v':20},{'v':1}]}", "{'plain':[{'v':20}]}",
+     "plain[0].v" INVALID "v must be small\n"},
 };
 
 static cJSON *tree_of(const char *quoted)
@@ -72,17 +132,28 @@ static cJSON *tree_of(const char *quoted)
     return tree;
 }
 
+static void validate(const struct kind *k, const cJSON *object, const cJSON *old, bool is_blocked,
+                     struct buf *got)
+{
+    SCOPED(err_fini) struct err causes = {0};
+    SCOPED(pairs_fini) struct pairs warnings = {0};
+    SCOPED(json_free_p) cJSON *copy = json_copy(object);
+    const struct admit_request req = {.kind = k, .old = old};
+    rules_validate(&(struct admission){.req = &req, .object = copy, .warnings = &warnings},
+                   is_blocked, &causes);
+    for (size_t i = 0; i < causes.n_causes; i++)
+        buf_printf(got, "%s: %s: %s\n", causes.causes[i].field, causes.causes[i].reason,
+                   causes.causes[i].message);
+    for (size_t i = 0; i < warnings.n; i++)
+        buf_printf(got, "warning: %s\n", warnings.v[i].name);
+}
+
 START_TEST(test_row)
 {
     SCOPED(json_free_p)
     cJSON *object = tree_of(rows[_i].object), *old = rows[_i].old ? tree_of(rows[_i].old) : NULL;
-    SCOPED(err_fini) struct err causes = {0};
     SCOPED(buf_fini) struct buf got = {0};
-    const struct admit_request req = {.kind = &kind, .old = old};
-    rules_validate(&(struct admission){.req = &req, .object = object}, false, &causes);
-    for (size_t i = 0; i < causes.n_causes; i++)
-        buf_printf(&got, "%s: %s: %s\n", causes.causes[i].field, causes.causes[i].reason,
-                   causes.causes[i].message);
+    validate(&kind, object, old, false, &got);
     ck_assert_msg(strcmp(buf_cstr(&got), rows[_i].causes) == 0, "%s: %s", rows[_i].object,
                   buf_cstr(&got));
 }
@@ -90,12 +161,42 @@ END_TEST
 
 START_TEST(test_blocked)
 {
+    static const struct rule added[] = {{.rule = "true", .is_added = true}, {0}};
+    static const struct shape only_added = {.name = "Added", .fields = item_fields, .rules = added};
+    static const struct kind quiet = {.kind = "Quiet", .shape = &only_added};
     SCOPED(json_free_p) cJSON *object = json_object();
-    SCOPED(err_fini) struct err causes = {0};
-    const struct admit_request req = {.kind = &kind};
-    rules_validate(&(struct admission){.req = &req, .object = object}, true, &causes);
-    ck_assert_uint_eq(causes.n_causes, 1);
-    ck_assert_ptr_nonnull(strstr(causes.causes[0].message, "were not checked"));
+    SCOPED(buf_fini) struct buf got = {0};
+    validate(&quiet, object, NULL, true, &got);
+    ck_assert_str_eq(buf_cstr(&got), "");
+    validate(&kind, object, NULL, true, &got);
+    ck_assert_ptr_nonnull(strstr(buf_cstr(&got), "<nil>: FieldValueInvalid: Invalid value: null: "
+                                                 "some validation rules were not checked"));
+}
+END_TEST
+
+/* Rules that are each within their budget, but not all together. */
+START_TEST(test_budget)
+{
+    static const struct rule costly[] = {
+        {.rule = "!has(self.l) || self.l.all(a, self.l.all(b, self.l.all(c, true)))",
+         .message = "l"},
+        {0}};
+    static const struct shape one = {.name = "One", .fields = item_fields, .rules = costly};
+    static const struct field many[] = {
+        {.name = "many", .type = F_LIST, .item = F_OBJECT, .of = &one}, {0}};
+    static const struct shape whole = {.name = "Many", .fields = many};
+    static const struct kind heavy = {.kind = "Heavy", .shape = &whole};
+    SCOPED(buf_fini) struct buf text = {0}, got = {0};
+    buf_puts(&text, "{'many':[");
+    for (int i = 0; i < 100; i++)
+        buf_printf(&text, "%s{'l':[" FORTY "]}", i ? "," : "");
+    buf_puts(&text, "]}");
+    SCOPED(json_free_p) cJSON *object = tree_of(buf_cstr(&text));
+    validate(&heavy, object, NULL, false, &got);
+    ck_assert_ptr_nonnull(strstr(buf_cstr(&got),
+                                 "validation failed due to running out of cost "
+                                 "budget, no further validation rules will be run"));
+    ck_assert_ptr_null(strchr(strchr(buf_cstr(&got), '\n') + 1, '\n')); /* said once */
 }
 END_TEST
 
@@ -106,32 +207,31 @@ static void keep(void *ctx, const char *text)
 
 START_TEST(test_refused)
 {
-    static const struct rule broken[] = {
-        {.rule = "self.a ==", .message = "m1"}, {.rule = "this.a", .message = "m2"}, {0}};
+    static const struct rule broken[] = {{.rule = "self.n ==", .message = "m1"},
+                                         {.rule = "this.n", .message = "m2"},
+                                         {.rule = "self.n.matches('(')", .message = "m3"},
+                                         {.rule = "self.n == 1", .message_expression = "url('x')"},
+                                         {0}};
     static const struct shape with_broken = {
         .name = "Broken", .fields = inner_fields, .rules = broken};
     static const struct field holders[] = {
-        {.name = "list", .type = F_LIST, .item = F_OBJECT, .of = &inner},
-        {.name = "spec", .type = F_OBJECT, .of = &with_broken},
-        {0}};
+        {.name = "list", .type = F_LIST, .item = F_OBJECT, .of = &with_broken}, {0}};
     static const struct shape whole = {.name = "Whole", .fields = holders};
     static const struct kind bad = {.kind = "Bad", .shape = &whole};
     SCOPED(buf_fini) struct buf got = {0};
-    ck_assert_uint_eq(rules_check_kind(&bad, keep, &got), 7);
+    ck_assert_uint_eq(rules_check_kind(&bad, keep, &got), 4);
     ck_assert_str_eq(buf_cstr(&got),
                      "Broken: rule \"m1\": character 10: an expression is missing\n"
-                     "Broken: rule \"m2\": character 5: a name that is not declared\n"
-                     "Inner: rule \"n must be positive\": stands below a list or map, or too deep\n"
-                     "Inner: rule \"n must not fall\": stands below a list or map, or too deep\n"
-                     "Inner: rule \"n must be small\": stands below a list or map, or too deep\n"
-                     "Inner: rule \"s is a number\": stands below a list or map, or too deep\n"
-                     "Inner: rule \"l is short\": stands below a list or map, or too deep\n");
-    ck_assert_uint_eq(rules_check_kind(&kind, NULL, NULL), 0);
+                     "Broken: rule \"m2\": character 5: a name that is not declared: this\n"
+                     "Broken: rule \"m3\": character 20: a regular expression: a group without "
+                     "end\n"
+                     "Broken: rule \"self.n == 1\": character 9: a function of Kubernetes that is "
+                     "not supported here: url\n");
 }
 END_TEST
 
 SUITE(rules)
 {
     LOOP("causes", test_row, 0, ARRAY_LEN(rows));
-    TESTS("rest", test_blocked, test_refused);
+    TESTS("rest", test_blocked, test_budget, test_refused);
 }
