@@ -228,11 +228,15 @@ static cJSON *required_names(const struct shape *shape)
     return names;
 }
 
+/* The rules that the documents show, as a list; NULL when there are none. */
 static cJSON *rules_of(const struct shape *shape)
 {
-    cJSON *list = json_array();
-    for (const struct rule *r = shape->rules; r->rule; r++) {
+    cJSON *list = NULL;
+    for (const struct rule *r = shape->rules; r && r->rule; r++) {
+        if (r->is_added)
+            continue;
         cJSON *rule = json_object();
+        list = list ? list : json_array();
         json_set_str(rule, "rule", r->rule);
         json_set_str(rule, "message", r->message);
         if (r->message_expression)
@@ -266,8 +270,9 @@ static cJSON *shape_body(const struct shape *shape, enum doc_form form)
             json_set(properties, f->name, field_schema(f, is_shared, form));
         json_set(s, "properties", properties);
     }
-    if (shape->rules)
-        json_set(s, "x-kubernetes-validations", rules_of(shape));
+    cJSON *rules = rules_of(shape);
+    if (rules)
+        json_set(s, "x-kubernetes-validations", rules);
     return s;
 }
 

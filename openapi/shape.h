@@ -68,8 +68,8 @@ struct rule {
     const char *reason;   /* FieldValueInvalid (also NULL), -Forbidden, -Required or -Duplicate */
     const char *field;    /* path below the shape that the cause names, NULL = the shape itself */
     bool is_old_optional; /* oldSelf is an optional, and the rule runs without one too */
-    bool is_added; /* not of the CRDs that this API stands for: no client hears of it when it was
-                      not looked at */
+    bool is_added; /* not of the CRDs that this API stands for: the documents do not show it, so
+                      that they stay theirs, and nobody is told when it was not looked at */
 };
 
 struct shape {
