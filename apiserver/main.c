@@ -16,6 +16,7 @@
 #include "apiserver/base/flags.h"
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
+#include "apiserver/base/process_metric.h"
 #include "apiserver/http/pipeline.h"
 #include "apiserver/http/server.h"
 #include "apiserver/kube/kube.h"
@@ -333,6 +334,7 @@ static void start_registry(struct app *a)
     });
     registry_start(a->registry);
     a->gauges = gauges_start(a->registry);
+    process_metric_on();
 }
 
 static int start_auth(struct app *a, struct err *err)
@@ -452,6 +454,7 @@ static void app_stop(struct app *a)
     pipeline_free(a->pipeline);
     auth_free(a->auth);
     gauges_stop(a->gauges);
+    process_metric_off();
     if (a->registry) {
         registry_stop(a->registry);
         registry_free(a->registry);

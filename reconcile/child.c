@@ -117,6 +117,16 @@ bool owner_is_kind(const cJSON *ref, const char *group, const char *kind)
            api_version[n] == '/';
 }
 
+const char *owner_label(const cJSON *ref)
+{
+    static const char *const kinds[] = {KIND_CLAIM, KIND_POOL};
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        if (owner_is_kind(ref, GROUP_EXTENSIONS, kinds[i]))
+            return kinds[i];
+    }
+    return "None";
+}
+
 cJSON *owner_reference(const cJSON *owner)
 {
     cJSON *ref = json_object();

@@ -32,6 +32,8 @@ const cJSON *owner_controller(const cJSON *child); /* its controller reference, 
 const cJSON *owner_reference_that_controls(const cJSON *references);
 /* The reference names that kind; its version does not matter. ref may be NULL. */
 bool owner_is_kind(const cJSON *ref, const char *group, const char *kind);
+/* What metrics call it: SandboxClaim, SandboxWarmPool, None. ref may be NULL. O6 */
+const char *owner_label(const cJSON *ref);
 enum ownership owner_class(const cJSON *child, const cJSON *sandbox);
 /* The label adoptable=true, or the tracking label with this Sandbox's hash. */
 bool owner_may_adopt(const cJSON *child, const cJSON *sandbox);

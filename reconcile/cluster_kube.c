@@ -10,13 +10,26 @@
 #include "apiserver/base/json.h"
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
+#include "apiserver/base/metric.h"
 #include "apiserver/base/queue.h"
 #include "apiserver/base/thread.h"
 #include "reconcile/child_cache.h"
 #include "reconcile/keys.h"
 
-#define EVENT_QUEUE_MAX 1000
+#define EVENT_QUEUE_MAX 1000 /* that wait to be sent; further ones are dropped and counted */
 #define CALL_TIMEOUT_MS 10000
+
+static struct metric events_metric = {
+    .name = "agent_sandbox_events_total",
+    .help = "Events for the cluster: sent, failed (not taken), dropped (too many were waiting).",
+    .type = METRIC_COUNTER,
+    .labels = {"result"},
+};
+
+static void count_event(const char *result)
+{
+    metric_add(&events_metric, 1, (const char *const[]){result});
+}
 
 struct followed {
     struct child_cache *cache;
@@ -180,8 +193,10 @@ static void emit(struct cluster *c, const char *namespace_name, cJSON *take_even
     buf_puts(&path, "/events");
     e->path = buf_take(&path, NULL);
     e->event = take_event;
-    if (!queue_put(k->events, e))
-        event_free(e); /* the cluster does not keep up; events are best effort */
+    if (queue_put(k->events, e))
+        return;
+    count_event("dropped"); /* the cluster does not keep up; events are best effort */
+    event_free(e);
 }
 
 static void *send_events(void *arg)
@@ -189,9 +204,11 @@ static void *send_events(void *arg)
     struct kube_cluster *k = arg;
     for (struct queued_event *e; (e = queue_get(k->events, -1)) != NULL;) {
         SCOPED(err_fini) struct err err = {0};
-        if (kube_do(k->config.kube,
-                    &(struct kube_call){.method = "POST", .path = e->path, .body = e->event}, NULL,
-                    &err) < 0)
+        int rc = kube_do(k->config.kube,
+                         &(struct kube_call){.method = "POST", .path = e->path, .body = e->event},
+                         NULL, &err);
+        count_event(rc < 0 ? "failed" : "sent");
+        if (rc < 0)
             log_debug("event lost: %s", err_text(&err));
         event_free(e);
     }

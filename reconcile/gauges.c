@@ -56,16 +56,6 @@ static const char *or_unknown(const char *s)
     return s ? s : "unknown";
 }
 
-static const char *owned_by(const cJSON *owner)
-{
-    static const char *const kinds[] = {KIND_CLAIM, KIND_POOL};
-    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-        if (owner_is_kind(owner, GROUP_EXTENSIONS, kinds[i]))
-            return kinds[i];
-    }
-    return "None";
-}
-
 static void count_sandbox(const struct object *o)
 {
     SCOPED(json_free_p) cJSON *conditions = object_peek(o, "status", "conditions");
@@ -81,7 +71,7 @@ static void count_sandbox(const struct object *o)
     metric_add(&sandboxes_metric, 1,
                (const char *[]){o->namespace_name, boolean(is_ready), boolean(is_expired),
                                 str_equal(launch_type, LAUNCH_WARM) ? LAUNCH_WARM : LAUNCH_COLD,
-                                template, owned_by(owner),
+                                template, owner_label(owner),
                                 created_by_known(pairs_get(&o->labels, LABEL_CREATED_BY))});
     if (owner_is_kind(owner, GROUP_EXTENSIONS, KIND_POOL))
         metric_add(&pool_metric, 1,

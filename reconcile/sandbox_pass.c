@@ -12,6 +12,7 @@
 #include "reconcile/child.h"
 #include "reconcile/keys.h"
 #include "reconcile/sandbox.h"
+#include "reconcile/sandbox_metric.h"
 
 #define EXPIRED_AGAIN_MS 1    /* the second pass of an expiry follows at once */
 #define REPLACE_FIRST_MS 5000 /* podFailurePolicy Recreate: delay before the next Pod, doubling */
@@ -28,6 +29,7 @@ struct sandbox_reconciler {
     struct sandbox_reconciler_config config;
     pthread_mutex_t lock;
     struct map *replacements; /* key -> struct replacement */
+    struct sandbox_metric *metric;
 };
 
 /* The state of one pass. */
@@ -51,6 +53,7 @@ struct sandbox_reconciler *sandbox_reconciler_new(const struct sandbox_reconcile
     r->config = *config;
     pthread_mutex_init(&r->lock, NULL);
     r->replacements = map_new();
+    r->metric = sandbox_metric_new();
     return r;
 }
 
@@ -68,6 +71,7 @@ void sandbox_reconciler_free(struct sandbox_reconciler *r)
         return;
     map_each(r->replacements, free_replacement, NULL);
     map_free(r->replacements);
+    sandbox_metric_free(r->metric);
     pthread_mutex_destroy(&r->lock);
     free(r);
 }
@@ -383,6 +387,8 @@ static int write_back(struct pass *p, const cJSON *status, const char *pod_name_
         log_warn("status write failed sandbox=%s, trying again: %s", p->key, err_text(&err));
         return -1;
     }
+    sandbox_metric_written(p->r->metric, p->key, p->sandbox, status,
+                           clock_unix_ms(p->r->config.env.clock));
     struct event_text events[SANDBOX_EVENTS_MAX];
     int n = sandbox_events(p->sandbox, before, status, events);
     for (int i = 0; i < n; i++)
@@ -499,6 +505,7 @@ int sandbox_pass(void *ctx, const char *key, struct loop_result *ret)
         return rc;
     if (!object) {
         replacement_forget(r, key);
+        sandbox_metric_forget(r->metric, key);
         return 0;
     }
     if (object->is_terminating)
@@ -506,6 +513,7 @@ int sandbox_pass(void *ctx, const char *key, struct loop_result *ret)
     SCOPED(pass_fini) struct pass p = {.r = r, .key = key, .sandbox = object_tree(object)};
     const char *pod_name = meta_annotation(p.sandbox, ANNOTATION_POD_NAME);
     p.pod_name = pod_name ? xstrdup(pod_name) : NULL;
+    sandbox_metric_seen(r->metric, key, p.sandbox, clock_unix_ms(r->config.env.clock));
     bool is_expired = sandbox_time_left_ms(p.sandbox, clock_unix_ms(r->config.env.clock)) <= 0;
     rc = is_expired ? expired_pass(&p) : normal_pass(&p);
     ret->again_after_ms = p.again_after_ms;

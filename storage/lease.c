@@ -11,11 +11,19 @@
 #include "apiserver/base/json.h"
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
+#include "apiserver/base/metric.h"
 #include "apiserver/base/thread.h"
 
 #define TTL_DEFAULT_S 15
 #define POLL_DEFAULT_MS 250
 #define CALL_MS 5000 /* ceiling of a call while following or giving up */
+
+static struct metric leads_metric = {
+    .name = "leader_election_master_status",
+    .help = "1 while this server leads, else 0.",
+    .type = METRIC_GAUGE,
+    .labels = {"name"},
+};
 
 struct store_leader {
     struct store *store;
@@ -90,6 +98,7 @@ static void begin(struct store_leader *l, int64_t fence_rev, int64_t since_ms)
     l->fence_rev = fence_rev;
     set_give_up(l, since_ms);
     pthread_mutex_unlock(&l->lock);
+    metric_set(&leads_metric, 1, (const char *const[]){l->key});
     log_debug("leading key=%s rev=%" PRId64, l->key, fence_rev);
     l->ops->on_started(l->ctx);
 }
@@ -160,6 +169,7 @@ static void end(struct store_leader *l, const char *why)
     pthread_mutex_lock(&l->lock);
     l->is_leading = false;
     pthread_mutex_unlock(&l->lock);
+    metric_set(&leads_metric, 0, (const char *const[]){l->key});
     log_debug("not leading any more key=%s why=\"%s\"", l->key, why);
     l->ops->on_stopped(l->ctx, why);
     drop_lease(l);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "apiserver/base/log.h"
+#include "apiserver/base/loop_metric.h"
 #include "apiserver/base/map.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/base/metric.h"
@@ -21,7 +22,14 @@ struct item {
     bool is_running;   /* a worker has it */
     bool is_dirty;     /* added while a worker had it */
     int64_t due_ms;    /* monotonic; 0 = not delayed */
+    int64_t added_ms;  /* monotonic; since when it waits */
     unsigned failures;
+};
+
+/* A pass under way, on its worker's stack. */
+struct run {
+    struct run *next, **from;
+    int64_t since_ms; /* monotonic */
 };
 
 struct loop {
@@ -31,23 +39,11 @@ struct loop {
     struct map *items;
     struct item *head, *tail; /* ready */
     size_t ready;
+    struct run *runs;
     struct omap *timers; /* delayed items, by time */
     bool is_stopping;
     pthread_t *threads;
     int n_threads;
-};
-
-static struct metric depth_metric = {
-    .name = "workqueue_depth",
-    .help = "Keys waiting in a work queue.",
-    .type = METRIC_GAUGE,
-    .labels = {"name"},
-};
-static struct metric retries_metric = {
-    .name = "workqueue_retries_total",
-    .help = "Passes that failed and will be repeated.",
-    .type = METRIC_COUNTER,
-    .labels = {"name"},
 };
 
 int64_t loop_backoff_ms(unsigned failures)
@@ -58,6 +54,27 @@ int64_t loop_backoff_ms(unsigned failures)
     return ms < BACKOFF_MAX_MS ? ms : BACKOFF_MAX_MS;
 }
 
+static int64_t now_ms(const struct loop *l)
+{
+    return clock_monotonic_ms(l->config.clock);
+}
+
+/* For whoever asks for the metrics. */
+static void collect_state(void *ctx)
+{
+    struct loop *l = ctx;
+    size_t n = 0;
+    int64_t all_ms = 0, longest_ms = 0, now = now_ms(l);
+    pthread_mutex_lock(&l->lock);
+    for (const struct run *r = l->runs; r; r = r->next, n++) {
+        all_ms += now - r->since_ms;
+        longest_ms = now - r->since_ms > longest_ms ? now - r->since_ms : longest_ms;
+    }
+    size_t waiting = l->ready;
+    pthread_mutex_unlock(&l->lock);
+    loop_metric_state(l->config.name, waiting, n, all_ms, longest_ms);
+}
+
 struct loop *loop_new(const struct loop_config *config)
 {
     struct loop *l = xcalloc(1, sizeof *l);
@@ -66,6 +83,7 @@ struct loop *loop_new(const struct loop_config *config)
     thread_cond_init(&l->changed);
     l->items = map_new();
     l->timers = omap_new();
+    metric_collect_on(collect_state, l);
     return l;
 }
 
@@ -94,6 +112,7 @@ void loop_free(struct loop *l)
 {
     if (!l)
         return;
+    metric_collect_off(collect_state, l);
     loop_stop(l);
     map_free(l->items);
     omap_free(l->timers);
@@ -133,16 +152,9 @@ static void set_due(struct loop *l, struct item *it, int64_t due_ms)
     }
 }
 
-/* Lock held: the key is to be worked on now. */
-static void make_ready(struct loop *l, struct item *it)
+/* Lock held: a worker takes it next but for those before it. */
+static void put_last(struct loop *l, struct item *it)
 {
-    set_due(l, it, 0);
-    if (it->is_running) {
-        it->is_dirty = true;
-        return;
-    }
-    if (it->is_ready)
-        return;
     it->is_ready = true;
     it->next = NULL;
     if (l->tail)
@@ -152,6 +164,20 @@ static void make_ready(struct loop *l, struct item *it)
     l->tail = it;
     l->ready++;
     pthread_cond_signal(&l->changed);
+}
+
+/* Lock held: the key is to be worked on now. */
+static void make_ready(struct loop *l, struct item *it)
+{
+    set_due(l, it, 0);
+    if (it->is_ready || it->is_dirty)
+        return;
+    it->added_ms = now_ms(l);
+    loop_metric_add(l->config.name);
+    if (it->is_running)
+        it->is_dirty = true;
+    else
+        put_last(l, it);
 }
 
 void loop_add(struct loop *l, const char *key)
@@ -165,7 +191,7 @@ void loop_add(struct loop *l, const char *key)
 /* Lock held. */
 static void delay(struct loop *l, struct item *it, int64_t after_ms)
 {
-    int64_t due = clock_monotonic_ms(l->config.clock) + (after_ms > 0 ? after_ms : 0);
+    int64_t due = now_ms(l) + (after_ms > 0 ? after_ms : 0);
     if (it->due_ms && it->due_ms <= due)
         return;
     set_due(l, it, due);
@@ -227,7 +253,7 @@ static struct item *next_due(const struct loop *l)
 /* Lock held: moves what is due to the ready list. */
 static void collect_due(struct loop *l)
 {
-    int64_t now = clock_monotonic_ms(l->config.clock);
+    int64_t now = now_ms(l);
     for (struct item *it; (it = next_due(l)) != NULL && it->due_ms <= now;)
         make_ready(l, it);
 }
@@ -237,7 +263,7 @@ static void wait_for_work(struct loop *l)
 {
     const struct item *first = next_due(l);
     /* What is left by the loop's clock, waited for by the system's: the loop's may be a fake. */
-    int64_t left_ms = first ? first->due_ms - clock_monotonic_ms(l->config.clock) : 0;
+    int64_t left_ms = first ? first->due_ms - now_ms(l) : 0;
     thread_cond_wait_until(&l->changed, &l->lock,
                            first ? clock_monotonic_ms(&clock_system) + left_ms : INT64_MAX);
 }
@@ -268,7 +294,6 @@ static void settle(struct loop *l, struct item *it, int rc, const struct loop_re
 {
     it->is_running = false;
     if (rc < 0) {
-        metric_add(&retries_metric, 1, (const char *[]){l->config.name});
         delay(l, it, loop_backoff_ms(++it->failures));
     } else {
         it->failures = 0;
@@ -277,9 +302,30 @@ static void settle(struct loop *l, struct item *it, int rc, const struct loop_re
     }
     if (it->is_dirty) {
         it->is_dirty = false;
-        make_ready(l, it);
+        set_due(l, it, 0);
+        put_last(l, it);
     }
     item_release(l, it);
+}
+
+static void run_begin(struct loop *l, struct run *r)
+{
+    *r = (struct run){.next = l->runs, .from = &l->runs, .since_ms = now_ms(l)};
+    if (r->next)
+        r->next->from = &r->next;
+    l->runs = r;
+}
+
+static void run_end(struct run *r)
+{
+    *r->from = r->next;
+    if (r->next)
+        r->next->from = r->from;
+}
+
+static const char *result_name(int rc, const struct loop_result *result)
+{
+    return rc < 0 ? "error" : result->again_after_ms > 0 ? "requeue_after" : "success";
 }
 
 static void *worker(void *arg)
@@ -287,11 +333,16 @@ static void *worker(void *arg)
     struct loop *l = arg;
     pthread_mutex_lock(&l->lock);
     for (struct item *it; (it = take(l)) != NULL;) {
-        metric_set(&depth_metric, (double)l->ready, (const char *[]){l->config.name});
-        pthread_mutex_unlock(&l->lock);
+        struct run run;
         struct loop_result result = {0};
+        run_begin(l, &run);
+        int64_t waited_ms = run.since_ms - it->added_ms;
+        pthread_mutex_unlock(&l->lock);
+        loop_metric_take(l->config.name, waited_ms);
         int rc = l->config.work(l->config.ctx, it->key, &result);
+        loop_metric_done(l->config.name, result_name(rc, &result), now_ms(l) - run.since_ms);
         pthread_mutex_lock(&l->lock);
+        run_end(&run);
         settle(l, it, rc, &result);
     }
     pthread_mutex_unlock(&l->lock);
@@ -304,6 +355,7 @@ void loop_start(struct loop *l)
     l->is_stopping = false; /* keys may be added already */
     pthread_mutex_unlock(&l->lock);
     l->n_threads = l->config.workers;
+    loop_metric_start(l->config.name, l->n_threads);
     l->threads = xcalloc((size_t)l->n_threads, sizeof *l->threads);
     for (int i = 0; i < l->n_threads; i++)
         thread_start(&l->threads[i], "work", worker, l);

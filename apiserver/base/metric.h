@@ -31,7 +31,7 @@ double metric_value(struct metric *m, const char *const *values);
 void metric_clear(struct metric *m); /* drops every series */
 /* Values that are computed when they are asked for: fn runs at the begin of each metric_print_all,
  * one at a time, and may block. off waits for one that runs. At most METRIC_COLLECTORS_MAX. */
-#define METRIC_COLLECTORS_MAX 8
+#define METRIC_COLLECTORS_MAX 32
 void metric_collect_on(void (*fn)(void *ctx), void *ctx);
 void metric_collect_off(void (*fn)(void *ctx), void *ctx);
 void metric_print_all(struct buf *out);

@@ -33,12 +33,13 @@ static void leave_received(struct pipeline *p, struct request *req, struct respo
     int64_t took_ms = clock_monotonic_ms(&clock_system) - req->start_ms;
     (void)p;
     metrics_request(req, resp, took_ms);
-    log_debug("request method=%s path=%s user=%s status=%d ms=%lld", req->method, req->path,
-              req->user.name ? req->user.name : "-", resp->status, (long long)took_ms);
+    log_debug("request method=%s path=%s user=%s status=%d ms=%lld trace=%s", req->method,
+              req->path, req->user.name ? req->user.name : "-", resp->status, (long long)took_ms,
+              req->trace ? req->trace : "-");
     log_set_id(NULL);
 }
 
-/* ---- audit id ---- */
+/* ---- audit id and trace ---- */
 
 static bool is_visible(const char *s)
 {
@@ -48,12 +49,35 @@ static bool is_visible(const char *s)
     return true;
 }
 
+/* A traceparent of version 00: VERSION-TRACE-SPAN-FLAGS in lower-case hex, ids not all zero.
+ * Source: W3C Trace Context. Another one is not passed on. */
+static bool is_traceparent(const char *s)
+{
+    static const char form[] = "00-hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh-hhhhhhhhhhhhhhhh-hh";
+    if (strlen(s) != sizeof form - 1)
+        return false;
+    for (size_t i = 0; i < sizeof form - 1; i++) {
+        bool is_hex = (s[i] >= '0' && s[i] <= '9') || (s[i] >= 'a' && s[i] <= 'f');
+        if (form[i] == 'h' ? !is_hex : s[i] != form[i])
+            return false;
+    }
+    return strspn(s + 3, "0") < 32 && strspn(s + 36, "0") < 16;
+}
+
+static void take_trace(struct request *req)
+{
+    const char *given = pairs_get_ci(&req->headers, "traceparent");
+    if (given && is_traceparent(given))
+        req->trace = given;
+}
+
 static int enter_audit_id(struct pipeline *p, struct request *req, struct response *resp,
                           struct err *err)
 {
     const char *given = pairs_get_ci(&req->headers, "Audit-Id");
     char uuid[RAND_UUID_SIZE];
     (void)err;
+    take_trace(req);
     if (given && *given && is_visible(given)) {
         req->id = arena_strndup(&req->arena, given, strnlen(given, AUDIT_ID_MAX));
     } else {

@@ -40,6 +40,7 @@ struct request {
     /* from the filters */
     struct arena arena;
     const char *id;                /* Audit-Id */
+    const char *trace;             /* the caller's traceparent, among headers; or NULL */
     int64_t start_ms, deadline_ms; /* monotonic */
     struct pairs params;           /* query, unescaped, in order */
     struct route route;

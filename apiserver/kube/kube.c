@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <sys/stat.h>
 
 #include "apiserver/base/clock.h"
@@ -12,6 +13,7 @@
 #include "apiserver/base/json.h"
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
+#include "apiserver/base/metric.h"
 #include "apiserver/kube/client.h"
 #include "apiserver/kube/config.h"
 
@@ -29,7 +31,32 @@ struct kube {
     char *token;               /* from the file; NULL = never read */
     struct timespec token_mtime;
     int64_t token_read_ms; /* monotonic */
+    char *host;            /* of the server, for metrics; constant */
 };
+
+/* Names and buckets as client-go's, so that its dashboards fit. */
+static const double call_s[] = {0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60, 0};
+static struct metric calls_metric = {
+    .name = "rest_client_requests_total",
+    .help = "Calls of the cluster's API server, by HTTP status; <error> when none came.",
+    .type = METRIC_COUNTER,
+    .labels = {"code", "host", "method"},
+};
+static struct metric call_time = {
+    .name = "rest_client_request_duration_seconds",
+    .help = "Time of a call of the cluster's API server.",
+    .type = METRIC_HISTOGRAM,
+    .labels = {"host", "verb"},
+    .buckets = call_s,
+};
+
+/* HOST:PORT of an URL; the caller's. */
+static char *host_of(const char *url)
+{
+    const char *scheme = strstr(url, "://");
+    const char *host = scheme ? scheme + 3 : url;
+    return xstrndup(host, strcspn(host, "/"));
+}
 
 int kube_new(const char *kubeconfig_path, struct fetch *fetch, struct kube **ret, struct err *err)
 {
@@ -41,6 +68,7 @@ int kube_new(const char *kubeconfig_path, struct fetch *fetch, struct kube **ret
     struct kube *k = xcalloc(1, sizeof *k);
     k->fetch = fetch;
     k->config = steal(&config);
+    k->host = host_of(k->config.server);
     pthread_mutex_init(&k->lock, NULL);
     *ret = k;
     return 0;
@@ -51,6 +79,7 @@ void kube_free(struct kube *k)
     if (k == NULL)
         return;
     kube_config_fini(&k->config);
+    free(k->host);
     free(k->token);
     pthread_mutex_destroy(&k->lock);
     free(k);
@@ -214,6 +243,16 @@ static void add_common_headers(struct kube *k, struct pairs *headers)
     add_token(k, headers);
 }
 
+/* status 0 = no answer */
+static void count_call(const struct kube *k, const char *method, int status, int64_t took_ms)
+{
+    char code[16] = "<error>";
+    if (status > 0)
+        snprintf(code, sizeof code, "%d", status);
+    metric_add(&calls_metric, 1, (const char *const[]){code, k->host, method});
+    metric_observe(&call_time, (double)took_ms / 1000, (const char *const[]){k->host, method});
+}
+
 int kube_do(struct kube *k, const struct kube_call *call, cJSON **ret, struct err *err)
 {
     assert(call->path[0] == '/');
@@ -238,7 +277,10 @@ int kube_do(struct kube *k, const struct kube_call *call, cJSON **ret, struct er
                                 .tls = &tls,
                                 .timeout_ms =
                                     call->timeout_ms > 0 ? call->timeout_ms : TIMEOUT_DEFAULT_MS};
+    int64_t from_ms = clock_monotonic_ms(&clock_system);
     int code = fetch_do(k->fetch, &req, &res, err);
+    count_call(k, call->method, code < 0 ? 0 : res.status,
+               clock_monotonic_ms(&clock_system) - from_ms);
     if (code < 0)
         return code;
     if (res.status == 401)

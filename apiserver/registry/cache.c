@@ -15,10 +15,21 @@ static struct metric objects_gauge = {
     .labels = {"resource"},
 };
 
+static struct metric bytes_gauge = {
+    .name = "agent_sandbox_cache_bytes",
+    .help =
+        "JSON in the cache, by resource: of live objects, and of states that running watches may "
+        "still ask for.",
+    .type = METRIC_GAUGE,
+    .labels = {"resource", "part"},
+};
+
 static void count_objects(const struct table *t)
 {
     SCOPED_FREE char *resource = kind_resource_name(t->kind);
     metric_set(&objects_gauge, (double)omap_len(t->objects), (const char *const[]){resource});
+    metric_set(&bytes_gauge, (double)t->object_bytes, (const char *const[]){resource, "objects"});
+    metric_set(&bytes_gauge, (double)t->ring_bytes, (const char *const[]){resource, "history"});
 }
 
 /* ---- the ring ---- */
@@ -171,6 +182,7 @@ void table_clear(struct table *t, int64_t rev)
     object_map_free(t->replay);
     omap_free(t->unreadable);
     t->objects = omap_new();
+    t->object_bytes = 0;
     t->unreadable = omap_new();
     t->replay = omap_new();
     t->history_since = rev;
@@ -178,11 +190,19 @@ void table_clear(struct table *t, int64_t rev)
     t->last_change = rev; /* what was deleted until now is not known */
 }
 
+/* take_object left the map; may be NULL. */
+static void forget_object(struct table *t, struct object *take_object)
+{
+    t->object_bytes -= take_object ? take_object->json_len : 0;
+    object_unref(take_object);
+}
+
 static void put_object(struct table *t, const char *item, struct object *take_object)
 {
     if (omap_len(t->unreadable) > 0)
         omap_del(t->unreadable, item);
-    object_unref(omap_put(t->objects, item, take_object));
+    t->object_bytes += take_object->json_len;
+    forget_object(t, omap_put(t->objects, item, take_object));
 }
 
 void table_put_loaded(struct table *t, const char *item, struct object *take_object)
@@ -195,7 +215,7 @@ static char marker[] = "";
 void table_put_unreadable(struct table *t, const char *item)
 {
     omap_put(t->unreadable, item, marker);
-    object_unref(omap_del(t->objects, item));
+    forget_object(t, omap_del(t->objects, item));
 }
 
 int64_t table_rev(const struct table *t)
@@ -224,6 +244,7 @@ static const struct change *apply_delete(struct table *t, const char *item, int6
     struct object *before = omap_del(t->objects, item);
     if (!before)
         return NULL;
+    t->object_bytes -= before->json_len;
     return ring_add(t, (struct change){rev, object_at_rev(before, rev), before, true});
 }
 

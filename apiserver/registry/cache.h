@@ -27,6 +27,7 @@ struct table {
 
     pthread_rwlock_t lock;   /* guards all below */
     struct omap *objects;    /* NAMESPACE/NAME → struct object; holds references */
+    size_t object_bytes;     /* JSON of those */
     struct omap *unreadable; /* NAMESPACE/NAME → "" for stored bytes that are no object: never told
                                 as absent */
     struct change *ring;     /* the newest changes in order of revision */

@@ -19,6 +19,17 @@ static struct metric writes_metric = {
     .labels = {"resource"},
 };
 
+static const double lag_s[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
+                               0.25,  0.5,    1,     2.5,  5,     0};
+static struct metric lag_metric = {
+    .name = "agent_sandbox_watch_lag_seconds",
+    .help =
+        "From the store's answer to a write of this server until its own watch of the store has "
+        "brought it.",
+    .type = METRIC_HISTOGRAM,
+    .buckets = lag_s,
+};
+
 #define AGAIN_MIN_MS 20 /* between tries; doubles up to */
 #define AGAIN_MAX_MS 500
 
@@ -29,8 +40,9 @@ static int64_t now_ms(void)
 
 void commit_wait(struct registry *r, int64_t rev, int64_t deadline_ms)
 {
-    int64_t until_ms = now_ms() + REV_WAIT_MS;
+    int64_t from_ms = now_ms(), until_ms = from_ms + REV_WAIT_MS;
     (void)registry_wait_rev(r, rev, until_ms < deadline_ms ? until_ms : deadline_ms);
+    metric_observe(&lag_metric, (double)(now_ms() - from_ms) / 1000, NULL);
 }
 
 /* ---- what is there ---- */

@@ -1,5 +1,6 @@
 /* What scenarios cannot say: limits, headers, conditional answers, compression, live watches. */
 #include "apiserver/base/json.h"
+#include "apiserver/base/log.h"
 #include "apiserver/base/metric.h"
 #include "tests/lib/http_fixture.h"
 #include "tests/lib/suite.h"
@@ -39,6 +40,44 @@ static void create(const char *name)
     send(request, &resp);
     ck_assert_int_eq(resp.status, 201);
 }
+
+/* ---- the log line ---- */
+
+static const struct {
+    const char *given, *logged;
+} traces[] = {
+    {"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+     "trace=00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"},
+    {"00-00000000000000000000000000000000-00f067aa0ba902b7-01", "trace=-"},
+    {"00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01", "trace=-"},
+    {"00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01", "trace=-"},
+    {"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-x", "trace=-"},
+    {"secret", "trace=-"},
+};
+
+static void keep_request_line(void *ctx, const char *line)
+{
+    struct buf *kept = ctx;
+    if (strstr(line, "request method=GET"))
+        buf_puts(kept, line);
+}
+
+START_TEST(test_trace)
+{
+    SCOPED(response_fini) struct response resp = {0};
+    SCOPED(buf_fini) struct buf line = {0};
+    SCOPED_FREE char *request = xasprintf("GET /apis\ntraceparent: %s\n", traces[_i].given);
+    setup(NULL);
+    log_set_level(LOG_DEBUG);
+    log_set_sink(keep_request_line, &line);
+    send(request, &resp);
+    log_set_sink(NULL, NULL);
+    http_fixture_close(&fixture);
+    ck_assert_int_eq(resp.status, 200);
+    ck_assert_msg(strstr(buf_cstr(&line), traces[_i].logged), "%s", buf_cstr(&line));
+    ck_assert_ptr_null(strstr(buf_cstr(&line), "secret"));
+}
+END_TEST
 
 /* ---- limits ---- */
 
@@ -337,6 +376,7 @@ END_TEST
 
 SUITE(pipeline)
 {
+    LOOP("trace", test_trace, 0, ARRAY_LEN(traces));
     http_fixture_init();
     TESTS("limits", test_too_many, test_body_size);
     TESTS("headers", test_audit_id);

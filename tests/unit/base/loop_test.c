@@ -4,6 +4,7 @@
 
 #include "apiserver/base/clock.h"
 #include "apiserver/base/loop.h"
+#include "apiserver/base/metric.h"
 #include "tests/lib/suite.h"
 
 #define KEYS 50
@@ -158,6 +159,45 @@ START_TEST(test_restart)
 }
 END_TEST
 
+static void expect_line(const char *line)
+{
+    SCOPED(buf_fini) struct buf text = {0};
+    metric_print_all(&text);
+    ck_assert_msg(strstr(buf_cstr(&text), line), "%s missing in\n%s", line, buf_cstr(&text));
+}
+
+#define QUEUE "{name=\"test\",controller=\"test\"} "
+#define CONTROLLER "{controller=\"test\"} "
+
+/* Names and labels are those that dashboards of Go's controllers know. */
+START_TEST(test_counted)
+{
+    struct loop *l = make(3);
+    loop_add(l, "a0");
+    loop_add(l, "a1");
+    loop_add(l, "a1"); /* waits already: no second one */
+    expect_line("workqueue_depth" QUEUE "2\n");
+    seen.fail_first = 1;
+    loop_start(l);
+    wait_passes(3);
+    loop_stop(l);
+    expect_line("workqueue_depth" QUEUE "0\n");
+    expect_line("workqueue_adds_total" QUEUE "3\n");
+    expect_line("workqueue_retries_total" QUEUE "1\n");
+    expect_line("workqueue_queue_duration_seconds_count" QUEUE "3\n");
+    expect_line("workqueue_work_duration_seconds_count" QUEUE "3\n");
+    expect_line("workqueue_unfinished_work_seconds" QUEUE "0\n");
+    expect_line("workqueue_longest_running_processor_seconds" QUEUE "0\n");
+    expect_line("controller_runtime_reconcile_total{controller=\"test\",result=\"success\"} 2\n");
+    expect_line("controller_runtime_reconcile_total{controller=\"test\",result=\"error\"} 1\n");
+    expect_line("controller_runtime_reconcile_errors_total" CONTROLLER "1\n");
+    expect_line("controller_runtime_reconcile_time_seconds_count" CONTROLLER "3\n");
+    expect_line("controller_runtime_max_concurrent_reconciles" CONTROLLER "3\n");
+    expect_line("controller_runtime_active_workers" CONTROLLER "0\n");
+    loop_free(l);
+}
+END_TEST
+
 START_TEST(test_backoff)
 {
     ck_assert_int_eq(loop_backoff_ms(1), 5);
@@ -171,5 +211,5 @@ END_TEST
 SUITE(loop)
 {
     TESTS("queue", test_every_key_once, test_never_two_at_once, test_failure_comes_back,
-          test_wish_is_granted, test_earlier_time_wins, test_restart, test_backoff);
+          test_wish_is_granted, test_earlier_time_wins, test_restart, test_counted, test_backoff);
 }

@@ -7,6 +7,7 @@
 
 #include "apiserver/base/file.h"
 #include "apiserver/base/json.h"
+#include "apiserver/base/metric.h"
 #include "apiserver/kube/client.h"
 #include "apiserver/kube/config.h"
 #include "tests/lib/peer.h"
@@ -292,6 +293,29 @@ START_TEST(test_get)
 }
 END_TEST
 
+/* rest_client_requests_total as client-go counts: by status, or <error>. */
+START_TEST(test_counted)
+{
+    set_up("{}");
+    SCOPED_FREE char *host = xasprintf("127.0.0.1:%d", peer_port(peer));
+    SCOPED(buf_fini) struct buf text = {0}, gone = {0}, lost = {0};
+    struct kube_call call = {.method = "GET", .path = "/gone"};
+    ck_assert_int_lt(kube_do(kube, &call, NULL, NULL), 0);
+    peer_stop(peer);
+    ck_assert_int_lt(kube_do(kube, &call, NULL, NULL), 0);
+    metric_print_all(&text);
+    buf_printf(&gone, "rest_client_requests_total{code=\"404\",host=\"%s\",method=\"GET\"} 1\n",
+               host);
+    buf_printf(&lost, "rest_client_requests_total{code=\"<error>\",host=\"%s\",method=\"GET\"} 1\n",
+               host);
+    ck_assert_ptr_nonnull(strstr(buf_cstr(&text), buf_cstr(&gone)));
+    ck_assert_ptr_nonnull(strstr(buf_cstr(&text), buf_cstr(&lost)));
+    peer = peer_start(NULL, serve, NULL);
+    tear_down();
+    REMOVE("config");
+}
+END_TEST
+
 START_TEST(test_write)
 {
     set_up("{}");
@@ -415,6 +439,6 @@ SUITE(kube)
 {
     TESTS("config", test_inline_data, test_named_files, test_no_file, test_pod);
     LOOP("broken", test_broken, 0, ARRAY_LEN(broken));
-    TESTS("do", test_get, test_write, test_status_details, test_token_file);
+    TESTS("do", test_get, test_counted, test_write, test_status_details, test_token_file);
     LOOP("failures", test_failures, 0, ARRAY_LEN(failures));
 }
