@@ -4,8 +4,8 @@
 #include "apiserver/base/mem.h"
 
 static const struct cel_function *const tables[] = {
-    cel_text_functions, cel_conversions,        cel_time_functions,
-    cel_list_functions, cel_optional_functions, cel_address_functions,
+    cel_text_functions,     cel_conversions,       cel_time_functions,   cel_list_functions,
+    cel_optional_functions, cel_address_functions, cel_format_functions,
 };
 
 /* What Kubernetes has beside: known here, so that a rule with it is refused by the right words. */

@@ -162,9 +162,8 @@ static struct cel_value text_of_address(struct cel_ctx *c, const struct cel_addr
     return made_text(c, is_cidr ? arena_printf(c->arena, "%s/%d", text, a->prefix) : text);
 }
 
-static struct cel_value to_string(struct cel_ctx *c, const struct cel_value *v, size_t n)
+struct cel_value cel_to_string(struct cel_ctx *c, const struct cel_value *v)
 {
-    (void)n;
     switch (v->type) {
     case CEL_BOOL:
         return made_text(c, v->b ? "true" : "false");
@@ -180,9 +179,18 @@ static struct cel_value to_string(struct cel_ctx *c, const struct cel_value *v, 
         return text_of_time(c, v);
     case CEL_DURATION:
         return text_of_duration(c, v->i);
-    default:
+    case CEL_IP:
+    case CEL_CIDR:
         return text_of_address(c, v->address);
+    default:
+        return cel_no_overload();
     }
+}
+
+static struct cel_value to_string(struct cel_ctx *c, const struct cel_value *v, size_t n)
+{
+    (void)n;
+    return cel_to_string(c, v);
 }
 
 static struct cel_value to_bytes(struct cel_ctx *c, const struct cel_value *v, size_t n)

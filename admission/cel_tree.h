@@ -59,7 +59,7 @@ struct cel_function {
     cel_call call;
 };
 extern const struct cel_function cel_text_functions[], cel_conversions[], cel_time_functions[],
-    cel_list_functions[], cel_optional_functions[], cel_address_functions[];
+    cel_list_functions[], cel_optional_functions[], cel_address_functions[], cel_format_functions[];
 
 struct cel_node {
     enum cel_op op;
@@ -112,6 +112,10 @@ struct cel_value cel_function_call(struct cel_ctx *c, const struct cel_node *cal
 /* The type that a name means, and back. */
 bool cel_type_of_name(const char *name, enum cel_type *ret);
 const char *cel_type_name(enum cel_type type);
+
+/* ---- conversions (cel_convert.c) ---- */
+/* As string() does it; an error for what it does not take. */
+struct cel_value cel_to_string(struct cel_ctx *c, const struct cel_value *v);
 
 /* ---- arithmetic (cel_arith.c) ---- */
 /* + - * / %, by the operator. */
