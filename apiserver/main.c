@@ -50,6 +50,7 @@ struct flags {
     int64_t warm_pool_batch, warm_pool_delay_ms, warm_pool_grace_ms, warm_pool_recheck_ms;
     double warm_pool_rate;
     bool warm_pool_eviction;
+    bool detailed_ready_reasons;
     bool disable_http2;
     bool disable_sandbox_events, disable_claim_events, disable_claim_stamps;
     const char *label_domains_file;
@@ -116,6 +117,10 @@ static const struct flag flag_rows[] = {
      "1m", 1, 0, "how often a pool looks at Sandboxes that find no node"},
     {"enable-warm-pool-eviction", FLAG_BOOL, AT(warm_pool_eviction), "true", 0, 0,
      "mark pods of pools as safe to evict, where their template does not say"},
+    {"detailed-ready-reasons", FLAG_BOOL, AT(detailed_ready_reasons), "false", 0, 0,
+     "name in Ready's reason what keeps a Sandbox from being ready: QuotaExceeded, "
+     "AdmissionRefused, Unschedulable, SchedulingGated, ImagePullFailed, CrashLoop, "
+     "ContainerFailed; otherwise it is ReconcilerError or DependenciesNotReady"},
     {"disable-sandbox-events", FLAG_BOOL, AT(disable_sandbox_events), "false", 0, 0,
      "write no Events about Sandboxes"},
     {"disable-claim-events", FLAG_BOOL, AT(disable_claim_events), "false", 0, 0,
@@ -403,6 +408,7 @@ static void start_reconciler(struct app *a)
         .randomness = &rand_system,
         .cluster_domain = a->flags.cluster_domain,
         .no_sandbox_events = a->flags.disable_sandbox_events,
+        .detailed_reasons = a->flags.detailed_ready_reasons,
         .no_claim_events = a->flags.disable_claim_events,
         .claim = claim_settings(a),
         .sandbox_workers = (int)a->flags.sandbox_workers,

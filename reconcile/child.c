@@ -139,16 +139,30 @@ cJSON *owner_reference(const cJSON *owner)
     return ref;
 }
 
+/* Both name the same object, of whatever version and incarnation. */
+static bool is_same_referent(const cJSON *a, const cJSON *b)
+{
+    const char *x = json_str_or(a, "apiVersion", ""), *y = json_str_or(b, "apiVersion", "");
+    size_t n = strcspn(x, "/");
+    return n == strcspn(y, "/") && strncmp(x, y, n) == 0 &&
+           str_equal(json_str(a, "kind"), json_str(b, "kind")) &&
+           str_equal(json_str(a, "name"), json_str(b, "name"));
+}
+
 cJSON *owner_references_with(const cJSON *child, const cJSON *owner)
 {
-    cJSON *refs = json_array();
-    const cJSON *ref;
-    cJSON_ArrayForEach(ref, json_at(child, "metadata.ownerReferences"))
+    cJSON *refs = json_copy(json_at(child, "metadata.ownerReferences")), *ref;
+    if (!refs)
+        refs = json_array();
+    cJSON *mine = owner_reference(owner);
+    cJSON_ArrayForEach(ref, refs)
     {
-        if (!str_equal(json_str(ref, "uid"), meta_uid(owner)))
-            json_push(refs, json_copy(ref));
+        if (is_same_referent(ref, mine)) {
+            json_replace_item(refs, ref, mine);
+            return refs;
+        }
     }
-    json_push(refs, owner_reference(owner));
+    json_push(refs, mine);
     return refs;
 }
 

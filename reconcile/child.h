@@ -39,7 +39,8 @@ enum ownership owner_class(const cJSON *child, const cJSON *sandbox);
 bool owner_may_adopt(const cJSON *child, const cJSON *sandbox);
 /* The controller reference to any object of ours. */
 cJSON *owner_reference(const cJSON *owner);
-/* child's ownerReferences with the owner's controller reference added. */
+/* child's ownerReferences with the owner's controller reference, in place of one that names it
+ * already, else at the end. */
 cJSON *owner_references_with(const cJSON *child, const cJSON *owner);
 /* `pod "P" is owned by K/NAME (UID: U), not by sandbox "S"` */
 char *owner_foreign_text(const char *what, const cJSON *child, const cJSON *sandbox);

@@ -11,6 +11,7 @@
 #include "apiserver/base/str.h"
 #include "reconcile/child.h"
 #include "reconcile/keys.h"
+#include "reconcile/trouble.h"
 
 struct entry {
     char *json;   /* reduced object */
@@ -85,6 +86,12 @@ static cJSON *reduce(enum child child, const cJSON *object)
             const cJSON *v = json_get(json_get(object, "status"), kept[i]);
             if (v)
                 json_set(status, kept[i], json_copy(v));
+        }
+        static const char *const lists[] = {"initContainerStatuses", "containerStatuses"};
+        for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+            cJSON *list = trouble_keep(object, lists[i]);
+            if (list)
+                json_set(status, lists[i], list);
         }
     }
     return out;

@@ -105,6 +105,7 @@ static enum next finish_adoption(struct claim_run *p, const cJSON *member)
 {
     enum bind_outcome outcome;
     SCOPED(json_free_p) cJSON *adopted = NULL;
+    SCOPED(claim_error_fini) struct claim_error wrong = {0};
     SCOPED_FREE char *no_candidate = claim_candidate_error(p->claim, member);
     if (run_read_pool(p) < 0)
         return NEXT_STOP;
@@ -112,8 +113,11 @@ static enum next finish_adoption(struct claim_run *p, const cJSON *member)
         claim_clear_assignment(p->next);
         return NEXT_SEARCH;
     }
-    if (claim_adopt(p->claim, p->template, member, &adopted, &p->error) < 0)
+    if (claim_adopt(p->claim, p->template, member, &adopted, &wrong) < 0) {
+        claim_fail(&p->error, wrong.failure, "failed to complete adoption of \"%s\": %s",
+                   meta_name(member), wrong.text);
         return NEXT_CONCLUDE;
+    }
     if (bind(p, meta_name(member), &outcome) < 0)
         return NEXT_STOP;
     return run_stop(p, outcome == BIND_DONE ? 0 : -1); /* lost to somebody: look again */

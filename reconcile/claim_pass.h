@@ -17,5 +17,7 @@ struct claim_reconciler_config {
 struct claim_reconciler;
 struct claim_reconciler *claim_reconciler_new(const struct claim_reconciler_config *config);
 void claim_reconciler_free(struct claim_reconciler *r);
+/* How many claims it remembers to have seen. */
+size_t claim_reconciler_seen(struct claim_reconciler *r);
 /* A loop_work_fn; ctx is the reconciler, key is NAMESPACE/NAME. */
 int claim_pass(void *ctx, const char *key, struct loop_result *ret);

@@ -109,6 +109,14 @@ void run_forget(struct claim_reconciler *r, const char *key)
     pthread_mutex_unlock(&r->lock);
 }
 
+size_t claim_reconciler_seen(struct claim_reconciler *r)
+{
+    pthread_mutex_lock(&r->lock);
+    size_t n = map_len(r->seen);
+    pthread_mutex_unlock(&r->lock);
+    return n;
+}
+
 void run_look_at(struct claim_run *p)
 {
     struct claim_reconciler *r = p->r;

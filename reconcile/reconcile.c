@@ -14,8 +14,8 @@
 #include "reconcile/cluster_kube.h"
 #include "reconcile/feed.h"
 #include "reconcile/owner_wake.h"
-#include "reconcile/peek.h"
 #include "reconcile/template_pass.h"
+#include "reconcile/warmpool_wake.h"
 
 /* ---- the controllers ---- */
 
@@ -35,6 +35,7 @@ static void *new_sandbox(const struct reconcile_config *config, const struct pas
         .env = *env,
         .cluster_domain = config->cluster_domain,
         .no_events = config->no_sandbox_events,
+        .detailed_reasons = config->detailed_reasons,
     });
 }
 
@@ -145,28 +146,15 @@ static void tell_owners(struct reconcile *r, const struct object *sandbox, bool 
     owner_wake_note(r->owner_wake, sandbox, is_delete);
 }
 
-/* Every pool that makes its members from the template. */
+static void wake_pool(void *ctx, const char *key)
+{
+    enqueue(ctx, controller_of_kind(&kind_sandbox_warm_pool), key);
+}
+
 static void tell_pools(struct reconcile *r, const struct object *template, bool is_delete)
 {
     (void)is_delete;
-    SCOPED(list_result_fini) struct list_result pools = {0};
-    SCOPED(err_fini) struct err err = {0};
-    struct list_request request = {.kind = &kind_sandbox_warm_pool,
-                                   .namespace_name = template->namespace_name,
-                                   .version = {.match = READ_ANY}};
-    if (registry_list(r->config.registry, &request, &pools, &err) < 0) {
-        /* The watch of pools ends with the cache, and brings them all when it is back. */
-        log_debug("pools of a template cannot be listed: %s", err_text(&err));
-        return;
-    }
-    for (size_t i = 0; i < pools.n; i++) {
-        const struct object *pool = pools.objects[i];
-        SCOPED(json_free_p) cJSON *ref = object_peek(pool, "spec", "sandboxTemplateRef");
-        if (!str_equal(json_str(ref, "name"), template->name))
-            continue;
-        SCOPED_FREE char *key = pass_key(pool->namespace_name, pool->name);
-        enqueue(r, controller_of_kind(pool->kind), key);
-    }
+    warmpool_wake_note(r->config.registry, template, wake_pool, r);
 }
 
 static void tell_claims(struct reconcile *r, const struct object *o, bool is_delete)

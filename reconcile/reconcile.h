@@ -14,6 +14,7 @@ struct reconcile_config {
     const struct randomness *randomness;
     const char *cluster_domain;
     bool no_sandbox_events, no_claim_events;
+    bool detailed_reasons; /* see struct sandbox_outcome */
     int sandbox_workers;   /* at once; 0 = 20 */
     int claim_workers;     /* 0 = 50 */
     int template_workers;  /* 0 = 1 */

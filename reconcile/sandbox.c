@@ -9,6 +9,7 @@
 #include "reconcile/child.h"
 #include "reconcile/condition.h"
 #include "reconcile/keys.h"
+#include "reconcile/trouble.h"
 
 #define EXPIRY_REQUEUE_MIN_MS 2000
 
@@ -460,8 +461,25 @@ static void set_ready_by_children(const struct status_work *w, bool has_service)
     if (needs_service)
         buf_puts(&text, has_service ? "; Service Exists" : "; Service does not exist");
     is_ready = is_ready && (!needs_service || has_service);
-    set(w, "Ready", is_ready ? "True" : "False",
-        is_ready ? "DependenciesReady" : "DependenciesNotReady", buf_cstr(&text));
+    if (is_ready) {
+        set(w, "Ready", "True", "DependenciesReady", buf_cstr(&text));
+        return;
+    }
+    SCOPED(trouble_fini) struct trouble trouble = {0};
+    if (w->outcome->detailed_reasons) /* else only PodScheduled says it, as the original's does */
+        trouble_of_scheduling(w->outcome->pod, &trouble);
+    trouble_of_containers(w->outcome->pod, &trouble);
+    if (trouble.text)
+        buf_printf(&text, "; %s", trouble.text);
+    set(w, "Ready", "False",
+        w->outcome->detailed_reasons && trouble.reason ? trouble.reason : "DependenciesNotReady",
+        buf_cstr(&text));
+}
+
+static const char *error_reason(const struct sandbox_outcome *o)
+{
+    const char *refused = o->detailed_reasons ? trouble_of_refusal(o->errors) : NULL;
+    return o->is_invalid ? "InvalidConfiguration" : refused ? refused : "ReconcilerError";
 }
 
 static void set_ready(const struct status_work *w, bool has_service)
@@ -475,8 +493,7 @@ static void set_ready(const struct status_work *w, bool has_service)
         set(w, "Ready", "False", "MultiplePods", text);
     } else if (o->errors) {
         SCOPED_FREE char *text = xasprintf("Error seen: %s", o->errors);
-        set(w, "Ready", "False", o->is_invalid ? "InvalidConfiguration" : "ReconcilerError",
-            o->is_invalid ? o->errors : text);
+        set(w, "Ready", "False", error_reason(o), o->is_invalid ? o->errors : text);
     } else if (sandbox_is_suspended(w->sandbox)) {
         set(w, "Ready", "False", "SandboxSuspended",
             o->pod ? "Sandbox is suspending" : "Sandbox is suspended");

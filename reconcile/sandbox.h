@@ -64,6 +64,9 @@ struct sandbox_outcome {
     /* all errors are children that the cluster refused as Invalid: InvalidConfiguration */
     bool is_invalid;
     enum service_outcome service;
+    /* Ready's reason says what the trouble is, where the original's says only that there is one
+     * (trouble.h) */
+    bool detailed_reasons;
 };
 /* The new status; the caller's. */
 cJSON *sandbox_status(const cJSON *sandbox, const struct sandbox_outcome *outcome,

@@ -247,6 +247,8 @@ static void pod_step_failed(struct pass *p, const struct pod_plan *plan, struct 
     note_failure(p, plan->step.failure_prefix ? plan->step.failure_prefix : "", is_create, err);
     if (is_create)
         tell_create_failed(p, err_text(err));
+    if (plan->name_change == POD_NAME_SET)
+        set_pod_name(p, NULL); /* what was to be replaced is stale all the same */
     /* Only a failed delete leaves the Pod in hand. */
     if (plan->step.verb == STEP_DELETE && !plan->is_replacing)
         p->pod = json_copy(plan->step.on);
@@ -458,6 +460,7 @@ static cJSON *conclude(struct pass *p)
     p->outcome.pod = p->pod;
     p->outcome.errors = p->errors.n ? buf_cstr(&p->errors.text) : NULL;
     p->outcome.is_invalid = p->errors.n && !p->has_other_than_invalid;
+    p->outcome.detailed_reasons = c->detailed_reasons;
     return sandbox_status(p->sandbox, &p->outcome, c->cluster_domain, clock_unix_s(c->env.clock));
 }
 

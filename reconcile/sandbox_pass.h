@@ -11,6 +11,7 @@ struct sandbox_reconciler_config {
     struct pass_env env;
     const char *cluster_domain; /* cluster.local; borrowed */
     bool no_events;
+    bool detailed_reasons; /* see struct sandbox_outcome */
 };
 struct sandbox_reconciler;
 struct sandbox_reconciler *sandbox_reconciler_new(const struct sandbox_reconciler_config *config);

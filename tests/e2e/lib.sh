@@ -97,6 +97,53 @@ ${2:+  $2
 E
 }
 
+# template NAME COLOUR [COMMAND [RESTART-POLICY]]: a SandboxTemplate with a Service and one container that sleeps, or runs the command;
+# COLOUR is in its environment, to change.
+template() {
+    cat <<E
+apiVersion: extensions.agents.x-k8s.io/v1beta1
+kind: SandboxTemplate
+metadata: {name: $1}
+spec:
+  service: true
+  podTemplate:
+    spec:
+      restartPolicy: ${4:-Always}
+      terminationGracePeriodSeconds: 1
+      containers:
+      - name: main
+        image: $IMAGE
+        env: [{name: COLOUR, value: $2}]
+        command: [sh, -c, "${3:-trap 'exit 0' TERM; sleep 100000 & wait}"]
+E
+}
+
+# pool NAME TEMPLATE REPLICAS
+pool() {
+    cat <<E
+apiVersion: extensions.agents.x-k8s.io/v1beta1
+kind: SandboxWarmPool
+metadata: {name: $1}
+spec: {replicas: $3, sandboxTemplateRef: {name: $2}}
+E
+}
+
+# claim NAME POOL [LIFECYCLE]: the lifecycle as members of a YAML mapping.
+claim() {
+    cat <<E
+apiVersion: extensions.agents.x-k8s.io/v1beta1
+kind: SandboxClaim
+metadata: {name: $1}
+spec: {warmPoolRef: {name: $2}${3:+, lifecycle: {$3\}}}
+E
+}
+
+# gone_everywhere NAMESPACE: nothing of our kinds is in it.
+gone_everywhere() {
+    local left
+    left=$(kubectl -n "$1" get sandboxes,sandboxclaims,sandboxwarmpools,sandboxtemplates -o name) && [ -z "$left" ]
+}
+
 # create NAME [KUBECTL-ARGUMENT...]: a Sandbox that sleeps, in the test's namespace.
 create() { sandbox "$1" | kubectl create -n "$NS" "${@:2}" -f -; }
 

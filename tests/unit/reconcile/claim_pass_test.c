@@ -75,6 +75,15 @@ static cJSON *read_claim(const char *name)
     return pool_world_read(reg(), &kind_sandbox_claim, name);
 }
 
+static void remove_claim(const char *name)
+{
+    SCOPED(object_unref_p) struct object *o = NULL;
+    bool gone;
+    struct delete_options opts = {.orphan_dependents = -1, .deadline_ms = world_deadline()};
+    ck_assert_int_eq(
+        registry_delete(reg(), &kind_sandbox_claim, "ns", name, &opts, &o, &gone, NULL), 0);
+}
+
 static void post(const char *name, const char *metadata, const char *spec)
 {
     SCOPED(err_fini) struct err err = {0};
@@ -449,6 +458,25 @@ START_TEST(test_conflicting_metadata)
 }
 END_TEST
 
+/* C23: the same found while a half adoption is finished; the assignment stays. */
+START_TEST(test_conflict_of_an_assigned_member)
+{
+    pool_world_member(reg(), "p-1", "n", MEMBER_READY);
+    pool_world_edit(reg(), &kind_sandbox_template, "t", "spec|podTemplate|metadata|annotations|n",
+                    "\"1\"");
+    post("c", ",\"annotations\":{\"agents.x-k8s.io/sandbox-name\":\"p-1\"}",
+         ",\"additionalPodMetadata\":{\"annotations\":{\"n\":\"2\"}}");
+    ck_assert_int_lt(pass("c"), 0);
+    expect("c", "False", "ReconcilerError", "-");
+    expect_message(
+        "c", "Error seen: failed to complete adoption of \"p-1\": metadata override conflict: "
+             "annotation \"n\" is defined in template with value \"1\", but claim requests "
+             "\"2\"");
+    SCOPED(json_free_p) cJSON *claim = read_claim("c");
+    ck_assert_str_eq(meta_annotation(claim, ANNOTATION_SANDBOX_NAME), "p-1");
+}
+END_TEST
+
 static void delete_object(const struct kind *kind, const char *name)
 {
     SCOPED(object_unref_p) struct object *o = NULL;
@@ -514,7 +542,7 @@ static const char *template_hash_of(const char *sandbox_name, const char *templa
 }
 
 /* R-10: the bound Sandbox stays under the policy of the template that it was made from, whatever
- * pool is named later, until that template is gone. */
+ * its pool names later, until that template is gone. */
 START_TEST(test_stays_with_its_template)
 {
     pool_world_member(reg(), "p-1", "n", MEMBER_READY);
@@ -524,12 +552,7 @@ START_TEST(test_stays_with_its_template)
     json_set_str(json_ensure_object(template, "metadata"), "name", "u");
     SCOPED_FREE char *text = json_to_str(template);
     object_unref(pool_world_put(reg(), &kind_sandbox_template, text));
-    object_unref(pool_world_put(
-        reg(), &kind_sandbox_warm_pool,
-        "{\"apiVersion\":\"extensions.agents.x-k8s.io/v1beta1\",\"kind\":\"SandboxWarmPool\","
-        "\"metadata\":{\"name\":\"q\"},\"spec\":{\"replicas\":0,\"sandboxTemplateRef\":{"
-        "\"name\":\"u\"}}}"));
-    pool_world_edit(reg(), &kind_sandbox_claim, "c", "spec|warmPoolRef|name", "\"q\"");
+    pool_world_edit(reg(), &kind_sandbox_warm_pool, "p", "spec|sandboxTemplateRef|name", "\"u\"");
     pass("c");
     ck_assert_str_eq(template_hash_of("p-1", "t"), "t");
     expect("c", "True", "DependenciesReady", "p-1");
@@ -831,11 +854,7 @@ START_TEST(test_first_sight)
     SCOPED(json_free_p) cJSON *claim = read_claim("c");
     ck_assert_str_eq(meta_annotation(claim, ANNOTATION_FIRST_OBSERVED_AT),
                      "2026-01-02T03:04:05.000000Z");
-    SCOPED(object_unref_p) struct object *o = NULL;
-    bool gone;
-    struct delete_options opts = {.orphan_dependents = -1, .deadline_ms = world_deadline()};
-    ck_assert_int_eq(registry_delete(reg(), &kind_sandbox_claim, "ns", "c", &opts, &o, &gone, NULL),
-                     0);
+    remove_claim("c");
     world_delete(&pw.w, "ns", "p-1");
     world_delete(&pw.w, "ns", "c");
     post("c", "", "");
@@ -843,6 +862,34 @@ START_TEST(test_first_sight)
     SCOPED(json_free_p) cJSON *again = read_claim("c");
     ck_assert_str_eq(meta_annotation(again, ANNOTATION_FIRST_OBSERVED_AT),
                      "2026-01-02T03:04:07.500000Z");
+}
+END_TEST
+
+/* O-t025, O-t027: a claim is remembered until a pass finds it gone; one made anew meanwhile takes
+ * its place, and one that this process never saw leaves nothing behind. */
+START_TEST(test_who_was_seen)
+{
+    pool_world_member(reg(), "p-1", "n", MEMBER_READY);
+    post("c", "", "");
+    pass("c");
+    expect("c", "True", "DependenciesReady",
+           "p-1"); /* ready: still remembered, for its next pass */
+    ck_assert_uint_eq(claim_reconciler_seen(claims), 1);
+    remove_claim("c");
+    post("c", "", "");
+    pass("c");
+    pass("c");
+    ck_assert_uint_eq(claim_reconciler_seen(claims), 1);
+    remove_claim("c");
+    pass("c");
+    pass("never-there");
+    ck_assert_uint_eq(claim_reconciler_seen(claims), 0);
+    stop_reconcilers();
+    post("d", "", "");
+    start_reconcilers();
+    remove_claim("d");
+    pass("d");
+    ck_assert_uint_eq(claim_reconciler_seen(claims), 0);
 }
 END_TEST
 
@@ -1188,6 +1235,8 @@ SUITE(claim_pass)
                                   test_order_of_members,
                                   test_measured_once,
                                   test_first_sight,
+                                  test_who_was_seen,
+                                  test_conflict_of_an_assigned_member,
                                   test_old_claim_is_not_written,
                                   test_only_unfit_members,
                                   test_pool_gone,

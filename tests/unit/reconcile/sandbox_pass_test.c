@@ -7,9 +7,11 @@
 #include "openapi/kinds.h"
 #include "reconcile/child.h"
 #include "reconcile/condition.h"
+#include "reconcile/keys.h"
 #include "reconcile/sandbox_pass.h"
 #include "storage/memstore.h"
 #include "tests/lib/fake_cluster.h"
+#include "tests/lib/pool_world.h"
 #include "tests/lib/suite.h"
 
 #define NOW_MS INT64_C(1767225600000) /* 2026-01-01T00:00:00Z */
@@ -291,6 +293,23 @@ START_TEST(test_invalid_child_is_final)
     fx.cluster.refuse_pods = NULL;
     pass_ok();
     expect("Ready", "False", "DependenciesNotReady", NULL);
+}
+END_TEST
+
+/* S6: an annotation that names no Pod goes, also when no Pod can be made. */
+START_TEST(test_stale_pod_name_goes)
+{
+    create("");
+    pool_world_edit(fx.registry, &kind_sandbox, "a", "metadata|annotations|" ANNOTATION_POD_NAME,
+                    "\"ghost\"");
+    fx.cluster.refuse_pods = "Pod \"a\" is invalid: spec.x: Required value";
+    pass_ok();
+    SCOPED(json_free_p) cJSON *sandbox = read_back();
+    ck_assert_ptr_null(meta_annotation(sandbox, ANNOTATION_POD_NAME));
+    fx.cluster.refuse_pods = NULL;
+    pass_ok();
+    SCOPED(json_free_p) cJSON *healed = read_back();
+    ck_assert_str_eq(meta_annotation(healed, ANNOTATION_POD_NAME), "a");
 }
 END_TEST
 
@@ -709,6 +728,7 @@ SUITE(sandbox_pass)
         test_pod_deleted_comes_back,
         test_existing_pod_is_judged_in_the_same_pass,
         test_invalid_child_is_final,
+        test_stale_pod_name_goes,
         test_failed_pod_is_replaced,
         test_expired_retain,
         test_expired_delete,

@@ -690,6 +690,92 @@ START_TEST(test_adoption_patch)
 }
 END_TEST
 
+/* A reference that names the owner already, even an old incarnation of it, gives way in its place.
+ */
+START_TEST(test_owner_reference_is_replaced)
+{
+    SCOPED(json_free_p) cJSON *sandbox = sandbox_of("", "{}", "{}");
+    json_set_str(sandbox, "apiVersion", "agents.x-k8s.io/v1beta1");
+    json_set_str(sandbox, "kind", "Sandbox");
+    SCOPED(json_free_p)
+    cJSON *child = parse("{\"metadata\":{\"ownerReferences\":[{\"apiVersion\":\"agents.x-k8s.io/"
+                         "v1alpha1\",\"kind\":\"Sandbox\",\"name\":\"my-sandbox\",\"uid\":\"old\"},"
+                         "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"name\":\"my-sandbox\","
+                         "\"uid\":\"m\"}]}}");
+    SCOPED(json_free_p) cJSON *refs = owner_references_with(child, sandbox);
+    ck_assert_int_eq((int)json_len(refs), 2);
+    ck_assert_str_eq(json_str(refs->child, "uid"), meta_uid(sandbox));
+    ck_assert(json_bool_or(refs->child, "controller", false));
+    ck_assert_str_eq(json_str(refs->child->next, "uid"), "m");
+}
+END_TEST
+
+/* What keeps a Sandbox from being ready: always in the message when the original's conditions do
+ * not have it, in the reason when that is asked for. */
+static const struct trouble_row {
+    const char *id, *status /* of the Pod, NULL = none */, *errors;
+    const char *message, *reason; /* reason: when asked for */
+} trouble_rows[] = {
+    {"image",
+     "\"phase\":\"Pending\",\"containerStatuses\":[{\"name\":\"a\",\"state\":{\"running\":"
+     "{}}},{\"name\":\"c\",\"state\":{\"waiting\":{\"reason\":\"ErrImagePull\",\"message\":"
+     "\"no such image\"}}}]",
+     NULL, "Pod exists with phase: Pending; container \"c\" waits: ErrImagePull: no such image",
+     "ImagePullFailed"},
+    {"crash loop of an init container, without words",
+     "\"phase\":\"Pending\",\"initContainerStatuses\":[{\"name\":\"i\",\"state\":{\"waiting\":{"
+     "\"reason\":\"CrashLoopBackOff\"}}}],\"containerStatuses\":[{\"name\":\"c\",\"state\":{"
+     "\"waiting\":{\"reason\":\"PodInitializing\"}}}]",
+     NULL, "Pod exists with phase: Pending; container \"i\" waits: CrashLoopBackOff", "CrashLoop"},
+    {"a container on its way",
+     "\"phase\":\"Pending\",\"containerStatuses\":[{\"name\":\"c\",\"state\":{\"waiting\":{"
+     "\"reason\":"
+     "\"ContainerCreating\"}}}]",
+     NULL, "Pod exists with phase: Pending", "DependenciesNotReady"},
+    {"no node",
+     "\"phase\":\"Pending\",\"conditions\":[{\"type\":\"PodScheduled\",\"status\":\"False\","
+     "\"reason\":\"Unschedulable\",\"message\":\"0/1 nodes\"}]",
+     NULL, "Pod exists with phase: Pending", "Unschedulable"},
+    {"quota", NULL, "pods \"x\" is forbidden: exceeded quota: q, requested: pods=1",
+     "Error seen: pods \"x\" is forbidden: exceeded quota: q, requested: pods=1", "QuotaExceeded"},
+    {"Pod Security", NULL,
+     "pods \"x\" is forbidden: violates PodSecurity \"restricted:latest\": no",
+     "Error seen: pods \"x\" is forbidden: violates PodSecurity \"restricted:latest\": no",
+     "AdmissionRefused"},
+    {"another error", NULL, "pod get failed: no", "Error seen: pod get failed: no",
+     "ReconcilerError"},
+};
+
+static void expect_trouble(const struct trouble_row *row, bool detailed)
+{
+    SCOPED(json_free_p) cJSON *sandbox = sandbox_with("", "", "{}");
+    SCOPED_FREE char *text =
+        xasprintf("{" META("," OURS) ",\"status\":{%s}}", row->status ? row->status : "");
+    SCOPED(json_free_p) cJSON *pod = parse(text);
+    struct sandbox_outcome outcome = {.pod = row->status ? pod : NULL,
+                                      .errors = row->errors,
+                                      .pod_failed = row->errors != NULL,
+                                      .service = SERVICE_ABSENT,
+                                      .detailed_reasons = detailed};
+    SCOPED(json_free_p) cJSON *status = sandbox_status(sandbox, &outcome, "x", NOW_S);
+    const cJSON *ready = condition_find(json_get(status, "conditions"), "Ready");
+    const char *plain = row->errors ? "ReconcilerError" : "DependenciesNotReady";
+    const char *message = json_str(ready, "message");
+    ck_assert_msg(str_equal(json_str(ready, "reason"), detailed ? row->reason : plain), "%s: %s",
+                  row->id, json_str(ready, "reason"));
+    ck_assert_msg(detailed ? str_has_prefix(message, row->message)
+                           : str_equal(message, row->message),
+                  "%s: %s", row->id, message);
+    ck_assert_str_eq(json_str(ready, "status"), "False");
+}
+
+START_TEST(test_troubles)
+{
+    expect_trouble(&trouble_rows[_i], false);
+    expect_trouble(&trouble_rows[_i], true);
+}
+END_TEST
+
 static const struct sync_row {
     const char *id, *owner, *labels, *template, *pod,
         *expected; /* expected: metadata of the patch less uid, "" = none */
@@ -1033,11 +1119,12 @@ SUITE(sandbox)
     TESTS("status", test_status_fields, test_node_name_alone_waits, test_transition_time,
           test_expired_status, test_events, test_suspended_with_foreign_pod, test_ownership,
           test_tracking_hash, test_expiry_policy);
+    LOOP("troubles", test_troubles, 0, ARRAY_LEN(trouble_rows));
     LOOP("follow", test_follow, 0, ARRAY_LEN(follow_rows));
     LOOP("pod name", test_pod_name, 0, ARRAY_LEN(name_rows));
     LOOP("pod step", test_pod_step, 0, ARRAY_LEN(pod_rows));
     LOOP("twin", test_twin, 0, ARRAY_LEN(twins));
-    TESTS("pod", test_pod_desired, test_adoption_patch);
+    TESTS("pod", test_pod_desired, test_adoption_patch, test_owner_reference_is_replaced);
     LOOP("pod labels", test_desired_labels, 0, ARRAY_LEN(desired_rows));
     LOOP("volumes", test_volumes, 0, ARRAY_LEN(volume_rows));
     LOOP("metadata", test_metadata_in_line, 0, ARRAY_LEN(sync_rows));

@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/client-go/util/workqueue"
 )
 
@@ -99,7 +100,8 @@ func (n *node) register(ctx context.Context) error {
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	return n.report(ctx)
+	// The node controller writes to a new node at the same time.
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error { return n.report(ctx) })
 }
 
 // report writes the node's status: ready, and with room for every pod.
