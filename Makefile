@@ -63,7 +63,7 @@ OTHER_SRC := apiserver/main.c node/main.c $(UNIT_SRC) $(FUZZ_SRC) tests/fuzz/dri
 DEPS := $(patsubst %.c,$(OUT)/%.d,$(foreach l,$(LAYERS),$(call src_of,$(l))) $(OTHER_SRC))
 
 .DEFAULT_GOAL := all
-.PHONY: all check check-san test demo contract controllers fuzz-check fuzz tidy format layers install clean help units fuzz-targets func-targets deps
+.PHONY: all check check-san test demo contract items fuzz-check fuzz tidy format layers install clean help units fuzz-targets func-targets deps
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -120,9 +120,9 @@ contract: deps ## each numbered check of the Kubernetes API contract on a real c
 	$(Q)tests/contract/run
 demo: deps ## cluster up, install, one Sandbox, one command in it
 	$(Q)hack/demo
-controllers: deps ## what the tests say of each item of the controllers' contract (tests/controllers.list)
-	$(Q)$(MAKE) --no-print-directory WERROR=1 $$(tests/controllers --programs | sed 's|^|$(OUT)/|')
-	$(Q)tests/controllers --out $(OUT)
+items: deps ## what the tests say of each item of the controllers' contract and of each field report (AREA=I: those alone)
+	$(Q)$(MAKE) --no-print-directory WERROR=1 $$(tests/items --programs $(AREA:%=--area %) | sed 's|^|$(OUT)/|')
+	$(Q)tests/items --out $(OUT) $(AREA:%=--area %)
 fuzz-check: fuzz-targets ## replay each fuzz target's corpus
 	$(Q)tests/run fuzz $(OUT)
 fuzz: ## search for new inputs with clang's fuzzer, every target for SECONDS=3600

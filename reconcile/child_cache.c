@@ -80,7 +80,7 @@ static cJSON *reduce(enum child child, const cJSON *object)
     if (child == CHILD_POD && node)
         json_set(json_ensure_object(out, "spec"), "nodeName", json_copy(node));
     if (child == CHILD_POD && json_get(object, "status")) {
-        static const char *const kept[] = {"phase", "podIPs", "conditions"};
+        static const char *const kept[] = {"phase", "reason", "message", "podIPs", "conditions"};
         cJSON *status = json_ensure_object(out, "status");
         for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
             const cJSON *v = json_get(json_get(object, "status"), kept[i]);

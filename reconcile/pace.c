@@ -1,5 +1,8 @@
 #include "reconcile/pace.h"
 
+#define RETRY_FIRST_MS 60000
+#define RETRY_MAX_MS (30 * 60000)
+
 /* ---- replenish delay ---- */
 
 int64_t hold_see(struct hold *h, int64_t count, int64_t desired, int64_t delay_ms, int64_t now_ms)
@@ -65,4 +68,27 @@ int64_t bucket_take(struct bucket *b, int64_t want, double rate, int64_t now_ms,
         *ret_wait_ms = wait_ms < WAIT_MAX_MS ? (int64_t)wait_ms + 1 : WAIT_MAX_MS;
     }
     return grant;
+}
+
+/* ---- tries that fail ---- */
+
+void retry_failed(struct retry *r, int64_t now_ms)
+{
+    int64_t delay = RETRY_FIRST_MS;
+    for (unsigned i = 2; i <= r->failures && delay < RETRY_MAX_MS; i++)
+        delay *= 2;
+    r->failures++;
+    r->not_before_ms =
+        r->failures > 1 ? now_ms + (delay < RETRY_MAX_MS ? delay : RETRY_MAX_MS) : now_ms;
+}
+
+int64_t retry_room(const struct retry *r, int64_t want, int64_t unready, int64_t now_ms,
+                   int64_t *ret_wait_ms)
+{
+    *ret_wait_ms = 0;
+    if (r->failures < 2)
+        return want;
+    if (now_ms < r->not_before_ms)
+        *ret_wait_ms = r->not_before_ms - now_ms;
+    return *ret_wait_ms || unready > 0 || want < 1 ? 0 : 1;
 }

@@ -1,4 +1,5 @@
-/* How fast a pool is refilled: a hold after members went (W10) and a bucket of tokens (W11). Plain
+/* How fast a pool is refilled: a hold after members went (W10), a bucket of tokens (W11), and tries
+ * that become rarer while members do not become ready. Plain
  * state that starts as {0}, with the time given from outside, ms of the monotonic clock. One thread
  * at a time. */
 #pragma once
@@ -29,3 +30,17 @@ struct bucket {
  * until there is one. */
 int64_t bucket_take(struct bucket *b, int64_t want, double rate, int64_t now_ms,
                     int64_t *ret_wait_ms);
+
+/* ---- tries that fail ---- */
+
+/* Members that did not become ready are made anew at once the first time. When that was of no use
+ * either, one at a time is tried, after 1 min, doubling to 30 min. */
+struct retry {
+    unsigned failures;     /* in a row */
+    int64_t not_before_ms; /* the next try */
+};
+void retry_failed(struct retry *r, int64_t now_ms);
+/* How many of want may be made now, when so many are not ready yet. When none because of the time:
+ * *ret_wait_ms until it has come, else 0. */
+int64_t retry_room(const struct retry *r, int64_t want, int64_t unready, int64_t now_ms,
+                   int64_t *ret_wait_ms);

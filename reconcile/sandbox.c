@@ -389,18 +389,35 @@ static const char *final_reason(const struct status_work *w)
                                          : NULL;
 }
 
-static const char *final_message(const char *reason)
+void sandbox_put_pod_failure(const cJSON *pod, struct buf *out)
 {
-    return str_equal(reason, "PodSucceeded") ? "Pod completed successfully" : "Pod failed";
+    const char *reason = json_str_or(pod, "status.reason", "");
+    buf_puts(out, "Pod failed");
+    if (!*reason)
+        return;
+    buf_printf(out, ": %s: ", reason);
+    trouble_put_text(out, json_str_or(pod, "status.message", ""));
+}
+
+static char *final_message(const struct status_work *w, const char *reason)
+{
+    struct buf text = {0};
+    if (str_equal(reason, "PodSucceeded"))
+        buf_puts(&text, "Pod completed successfully");
+    else
+        sandbox_put_pod_failure(w->outcome->pod, &text);
+    return buf_take(&text, NULL);
 }
 
 static void set_finished(const struct status_work *w)
 {
     const char *reason = final_reason(w);
-    if (reason)
-        set(w, "Finished", "True", reason, final_message(reason));
-    else
+    if (!reason) {
         condition_remove(w->conditions, "Finished");
+        return;
+    }
+    SCOPED_FREE char *message = final_message(w, reason);
+    set(w, "Finished", "True", reason, message);
 }
 
 static void set_scheduled(const struct status_work *w)
@@ -498,7 +515,8 @@ static void set_ready(const struct status_work *w, bool has_service)
         set(w, "Ready", "False", "SandboxSuspended",
             o->pod ? "Sandbox is suspending" : "Sandbox is suspended");
     } else if (final) {
-        set(w, "Ready", "False", final, final_message(final));
+        SCOPED_FREE char *message = final_message(w, final);
+        set(w, "Ready", "False", final, message);
     } else {
         set_ready_by_children(w, has_service);
     }
@@ -643,6 +661,11 @@ int sandbox_events(const cJSON *sandbox, const cJSON *old_status, const cJSON *n
             ret[n].note = json_str_or(condition_find(after, "Ready"), "message", "");
         n++;
     }
+    const cJSON *scheduled = condition_find(after, "PodScheduled");
+    if (condition_has_reason(after, "PodScheduled", "Unschedulable") &&
+        !condition_has_reason(before, "PodScheduled", "Unschedulable"))
+        ret[n++] = (struct event_text){"Warning", "SandboxUnschedulable", "Scheduling",
+                                       json_str_or(scheduled, "message", "")};
     if (condition_has_reason(after, "Suspended", "PodTerminated") &&
         !condition_has_reason(before, "Suspended", "PodTerminated"))
         ret[n++] =

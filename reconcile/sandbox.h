@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "apiserver/base/buf.h"
 #include "reconcile/event.h"
 #include "reconcile/step.h"
 
@@ -68,6 +69,8 @@ struct sandbox_outcome {
      * (trouble.h) */
     bool detailed_reasons;
 };
+/* Pod failed: Evicted: ...; what ended it from outside, if it says so. */
+void sandbox_put_pod_failure(const cJSON *pod, struct buf *out);
 /* The new status; the caller's. */
 cJSON *sandbox_status(const cJSON *sandbox, const struct sandbox_outcome *outcome,
                       const char *cluster_domain, int64_t now_unix_s);
@@ -80,7 +83,7 @@ bool sandbox_status_differs(const cJSON *old_status, const cJSON *new_status);
 /* ---- events ---- */
 
 /* Notes are borrowed from new_status or static. */
-#define SANDBOX_EVENTS_MAX 4
+#define SANDBOX_EVENTS_MAX 5
 /* Events that the change from one status to the next calls for; their number. Expiry with policy
  * Delete is silent. */
 int sandbox_events(const cJSON *sandbox, const cJSON *old_status, const cJSON *new_status,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "apiserver/base/duration.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/log.h"
 #include "apiserver/base/map.h"
@@ -199,7 +200,8 @@ static int64_t replacement_wait_ms(struct pass *p)
     return wait > 0 ? wait : 0;
 }
 
-static void replacement_count(struct pass *p)
+/* How often the Pod failed in a row, and how long until the next one is made. */
+static unsigned replacement_count(struct pass *p, int64_t *ret_wait_ms)
 {
     pthread_mutex_lock(&p->r->lock);
     struct replacement *x = map_get(p->r->replacements, p->key);
@@ -210,10 +212,23 @@ static void replacement_count(struct pass *p)
     int64_t delay = REPLACE_FIRST_MS;
     for (unsigned i = 0; i < x->failures && delay < REPLACE_MAX_MS; i++)
         delay *= 2;
-    x->failures++;
-    x->not_before_ms = clock_monotonic_ms(p->r->config.env.clock) +
-                       (delay < REPLACE_MAX_MS ? delay : REPLACE_MAX_MS);
+    unsigned failures = ++x->failures;
+    *ret_wait_ms = delay < REPLACE_MAX_MS ? delay : REPLACE_MAX_MS;
+    x->not_before_ms = clock_monotonic_ms(p->r->config.env.clock) + *ret_wait_ms;
     pthread_mutex_unlock(&p->r->lock);
+    return failures;
+}
+
+/* Ready does not tell of Pods that are replaced, so an event does. */
+static void tell_replaced(struct pass *p, const cJSON *pod)
+{
+    int64_t wait_ms;
+    unsigned failures = replacement_count(p, &wait_ms);
+    SCOPED(buf_fini) struct buf note = {0};
+    sandbox_put_pod_failure(pod, &note);
+    buf_printf(&note, ", %u in a row; the next one is made in ", failures);
+    duration_print_ms(wait_ms, &note);
+    tell(p, &(struct event_text){"Warning", "PodFailed", "PodReplacement", buf_cstr(&note)});
 }
 
 static void replacement_forget(struct sandbox_reconciler *r, const char *key)
@@ -264,7 +279,7 @@ static void pod_step_done(struct pass *p, const struct pod_plan *plan, cJSON **a
         tell_created(p);
     if (plan->is_replacing) {
         if (plan->step.verb == STEP_DELETE)
-            replacement_count(p);
+            tell_replaced(p, plan->step.on);
         return;
     }
     p->pod = plan->step.verb == STEP_DELETE ? json_copy(plan->step.on) : steal(after);

@@ -8,12 +8,62 @@
 #include "apiserver/base/str.h"
 #include "reconcile/condition.h"
 
-#define MESSAGE_MAX 512 /* bytes of the kubelet's words */
+#define TEXT_MAX 512 /* bytes; kubelets repeat whole answers of registries */
 
 void trouble_fini(struct trouble *t)
 {
+    free(t->reason);
     free(t->text);
     *t = (struct trouble){0};
+}
+
+void trouble_set(struct trouble *t, const char *reason, const char *text)
+{
+    struct buf fit = {0};
+    trouble_put_text(&fit, text);
+    trouble_fini(t);
+    t->reason = xstrdup(reason);
+    t->text = buf_take(&fit, NULL);
+}
+
+/* ---- texts ---- */
+
+#define URL_ENDS " \t\r\n\"'<>"
+
+/* p stands after "://". Who logs in is left out; returns where the host begins. */
+static const char *skip_login(const char *p)
+{
+    const char *at = memrchr(p, '@', strcspn(p, "/?#" URL_ENDS));
+    return at ? at + 1 : p;
+}
+
+/* The rest of a URL, p stands after "://"; returns its end. */
+static const char *put_url(struct buf *line, const char *p)
+{
+    const char *end = p + strcspn(p, URL_ENDS), *host = skip_login(p);
+    size_t shown = strcspn(host, "?" URL_ENDS);
+    buf_append(line, host, shown);
+    if (host + shown < end)
+        buf_puts(line, "?...");
+    return end;
+}
+
+void trouble_put_text(struct buf *out, const char *text)
+{
+    SCOPED(buf_fini) struct buf line = {0};
+    for (const char *p = text; *p;) {
+        if (str_has_prefix(p, "://")) {
+            buf_puts(&line, "://");
+            p = put_url(&line, p + 3);
+            continue;
+        }
+        buf_putc(&line, (unsigned char)*p < ' ' || *p == 0x7f ? ' ' : *p);
+        p++;
+    }
+    size_t n = str_utf8_cut(buf_cstr(&line), line.len, TEXT_MAX);
+    buf_append(out, buf_cstr(&line), n);
+    if (n < line.len)
+        buf_puts(out, "...");
 }
 
 /* ---- refusals ---- */
@@ -72,9 +122,8 @@ static const char *reason_of_wait(const cJSON *status)
 static char *text_of_wait(const cJSON *status)
 {
     const char *message = json_str_or(status, "state.waiting.message", "");
-    size_t n = str_utf8_cut(message, strlen(message), MESSAGE_MAX);
-    return xasprintf("container \"%s\" waits: %s%s%.*s", json_str_or(status, "name", ""),
-                     json_str_or(status, "state.waiting.reason", ""), n ? ": " : "", (int)n,
+    return xasprintf("container \"%s\" waits: %s%s%s", json_str_or(status, "name", ""),
+                     json_str_or(status, "state.waiting.reason", ""), *message ? ": " : "",
                      message);
 }
 
@@ -87,8 +136,8 @@ void trouble_of_containers(const cJSON *pod, struct trouble *ret)
             const char *reason = reason_of_wait(status);
             if (!reason)
                 continue;
-            trouble_fini(ret);
-            *ret = (struct trouble){reason, text_of_wait(status)};
+            SCOPED_FREE char *text = text_of_wait(status);
+            trouble_set(ret, reason, text);
             return;
         }
     }
@@ -124,7 +173,24 @@ void trouble_of_scheduling(const cJSON *pod, struct trouble *ret)
     for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
         if (!str_equal(json_str(c, "reason"), reasons[i]))
             continue;
-        trouble_fini(ret);
-        *ret = (struct trouble){reasons[i], xstrdup(json_str_or(c, "message", reasons[i]))};
+        trouble_set(ret, reasons[i], json_str_or(c, "message", reasons[i]));
     }
+}
+
+/* ---- Sandboxes ---- */
+
+void trouble_of_sandbox(const cJSON *sandbox, struct trouble *ret)
+{
+    const cJSON *ready = condition_find(json_at(sandbox, "status.conditions"), "Ready");
+    const char *reason = json_str_or(ready, "reason", "");
+    const char *message = json_str_or(ready, "message", "");
+    if (!ready || str_equal(json_str(ready, "status"), "True") ||
+        str_equal(reason, "SandboxSuspended"))
+        return;
+    if (str_equal(reason, "DependenciesNotReady")) {
+        trouble_of_scheduling(sandbox, ret); /* the condition is a copy of the Pod's */
+        return;
+    }
+    const char *refused = trouble_of_refusal(message);
+    trouble_set(ret, refused ? refused : reason, message);
 }

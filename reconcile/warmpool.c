@@ -122,7 +122,8 @@ struct member *member_new(const cJSON *sandbox, const char *pool_uid, int64_t re
     const cJSON *ready = condition_find(json_at(sandbox, "status.conditions"), "Ready");
     m->is_ready = str_equal(json_str(ready, "status"), "True");
     int64_t changed_ms = time_of(json_str(ready, "lastTransitionTime"));
-    m->not_ready_ms = changed_ms > m->created_ms ? changed_ms : m->created_ms;
+    m->since_ms = changed_ms > m->created_ms ? changed_ms : m->created_ms;
+    trouble_of_sandbox(sandbox, &m->trouble);
     return m;
 }
 
@@ -135,6 +136,7 @@ void member_free(struct member *m)
     free(m->pod_name);
     free(m->ref_hash);
     free(m->blueprint_hash);
+    trouble_fini(&m->trouble);
     free(m);
 }
 
@@ -188,7 +190,7 @@ int64_t member_grace_left_ms(const struct member *m, int64_t now_unix_ms, int64_
 {
     if (m->is_ready || !m->created_ms)
         return INT64_MAX;
-    return m->not_ready_ms + grace_ms - now_unix_ms;
+    return m->since_ms + grace_ms - now_unix_ms;
 }
 
 int64_t member_pod_grace_left_ms(const cJSON *pod, int64_t now_unix_ms, int64_t grace_ms)
@@ -247,11 +249,31 @@ static void set_unless_zero(cJSON *status, const char *name, int64_t value)
         json_set_int(status, name, value);
 }
 
-cJSON *pool_status(const cJSON *pool, const struct pool_counts *counts)
+/* The conditions there are, with Progressing as it is now. NULL = there are none. */
+static cJSON *pool_conditions(const cJSON *pool, const struct trouble *trouble, int64_t now_unix_s)
+{
+    cJSON *conditions = json_copy(json_at(pool, "status.conditions"));
+    if (!trouble && !condition_find(conditions, "Progressing"))
+        return conditions;
+    struct condition c = {.type = "Progressing",
+                          .status = trouble ? "False" : "True",
+                          .reason = trouble ? trouble->reason : "NothingInTheWay",
+                          .message = trouble ? trouble->text : "nothing is in the way any more",
+                          .observed_generation = json_i64_or(pool, "metadata.generation", 0)};
+    if (!conditions)
+        conditions = json_array();
+    condition_set(conditions, &c, now_unix_s);
+    return conditions;
+}
+
+cJSON *pool_status(const cJSON *pool, const struct pool_counts *counts,
+                   const struct trouble *trouble, int64_t now_unix_s)
 {
     SCOPED(buf_fini) struct buf selector = {0};
     pool_selector(pool, &selector);
-    cJSON *status = json_object();
+    cJSON *status = json_object(), *conditions = pool_conditions(pool, trouble, now_unix_s);
+    if (conditions)
+        json_set(status, "conditions", conditions);
     set_unless_zero(status, "observedGeneration", json_i64_or(pool, "metadata.generation", 0));
     set_unless_zero(status, "readyReplicas", counts->ready);
     set_unless_zero(status, "replicas", counts->replicas);

@@ -9,6 +9,7 @@
 
 #include "apiserver/base/buf.h"
 #include "reconcile/blueprint.h"
+#include "reconcile/trouble.h"
 
 /* ---- the pool ---- */
 
@@ -34,7 +35,8 @@ struct member {
     enum member_owner owner;
     bool is_terminating, is_ready, has_launch_type;
     int64_t created_ms;
-    int64_t not_ready_ms; /* since when it is not Ready; of one that never was: its creation */
+    int64_t since_ms;       /* since when it is Ready or not; of one that never was: its creation */
+    struct trouble trouble; /* what its conditions tell; reason NULL = nothing */
     /* Filled in by who compares: content beside the blueprint of that hash. */
     enum member_content content;
     char compared_with[NAME_HASH_SIZE];
@@ -85,5 +87,7 @@ int64_t pool_grace_requeue_ms(int64_t left_ms, double fraction);
 struct pool_counts {
     int64_t replicas, ready;
 };
-/* W7; zero values are left out. */
-cJSON *pool_status(const cJSON *pool, const struct pool_counts *counts);
+/* W7; zero values are left out. trouble: why the pool cannot fill, NULL = it can; told by condition
+ * Progressing, which a pool without trouble never has. */
+cJSON *pool_status(const cJSON *pool, const struct pool_counts *counts,
+                   const struct trouble *trouble, int64_t now_unix_s);

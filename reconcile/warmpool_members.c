@@ -186,7 +186,9 @@ static bool make_ours(struct pool_pass *p, const struct member *m, bool adopt)
 
 static void place(struct pool_pass *p, struct member *m)
 {
-    switch (member_judge(m, blueprint_of(p), p->recreates)) {
+    /* Nobody waits for what has failed already under the old template. */
+    bool replaces = p->recreates || (p->is_mended && !m->is_ready);
+    switch (member_judge(m, blueprint_of(p), replaces)) {
     case MEMBER_IGNORE:
         return;
     case MEMBER_GOING:
@@ -265,6 +267,7 @@ void pool_weed_out(struct pool_pass *p)
     }
     size_t stuck = p->n_active - kept;
     p->n_active = kept;
+    pool_see_stuck(p);
     p->going += (int64_t)stuck;
     pool_delete_doomed(p, "not-ready");
     if (earliest != INT64_MAX)

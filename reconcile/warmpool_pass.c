@@ -14,6 +14,7 @@ static int run(struct pool_pass *p)
     SCOPED(list_result_fini) struct list_result list = {0};
     SCOPED(err_fini) struct err err = {0};
     pool_read_template(p);
+    pool_see_template(p);
     int rc = pool_list_members(p, &list, &err);
     if (rc < 0) {
         log_debug("members of a pool cannot be listed pool=%s: %s", p->key, err_text(&err));
@@ -41,6 +42,7 @@ static void pass_fini(struct pool_pass *p)
     json_free(p->template);
     free(p->active);
     free(p->doomed);
+    trouble_fini(&p->refusal);
     pass_errors_fini(&p->errors);
     pthread_mutex_destroy(&p->lock);
 }

@@ -28,6 +28,8 @@ static int create_one(void *ctx, size_t i)
                          json_copy(c->prototype), POOL_CONTROLLER, &made, &err);
     if (rc < 0) {
         pool_note(c->pass, "failed to create sandbox: ", &err);
+        if (!pass_is_link_error(err.code))
+            pool_note_refusal(c->pass, &err);
         return rc;
     }
     int64_t before = atomic_load(&c->rev);
@@ -76,8 +78,14 @@ int64_t pool_fill(struct pool_pass *p)
     int64_t deficit = pool_deficit(p->desired, current + p->going, s->max_batch);
     if (deficit == 0)
         return 0;
+    int64_t room =
+        retry_room(&p->memory->retry, deficit, current - p->ready, pool_now_ms(p), &wait_ms);
+    if (room == 0) {
+        pool_again(p, wait_ms);
+        return 0;
+    }
     int64_t grant =
-        bucket_take(&p->memory->bucket, deficit, s->max_refill_rate, pool_now_ms(p), &wait_ms);
+        bucket_take(&p->memory->bucket, room, s->max_refill_rate, pool_now_ms(p), &wait_ms);
     if (grant == 0) {
         pool_again(p, wait_ms);
         return 0;

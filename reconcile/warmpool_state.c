@@ -50,6 +50,7 @@ static void memory_free(struct pool_memory *m)
     if (!m)
         return;
     pool_members_free(m->members);
+    trouble_fini(&m->last_failure);
     free(m);
 }
 
@@ -116,6 +117,13 @@ void pool_note(struct pool_pass *p, const char *prefix, const struct err *err)
     pass_errors_add(&p->errors, prefix, err_text(err));
     if (pass_is_link_error(err->code))
         p->memory->has_counted = false; /* it may have been written all the same */
+    pthread_mutex_unlock(&p->lock);
+}
+
+void pool_note_refusal(struct pool_pass *p, const struct err *err)
+{
+    pthread_mutex_lock(&p->lock);
+    trouble_set(&p->refusal, "FailedCreate", err_text(err));
     pthread_mutex_unlock(&p->lock);
 }
 

@@ -27,6 +27,10 @@ struct pool_memory {
     int64_t missing_since_ms; /* the template; monotonic, 0 = it is there */
     bool missing_told;
     int64_t status_at_ms; /* of the last status write; monotonic */
+    struct retry retry;
+    int64_t failed_ms;           /* when members were given up last; unix */
+    struct trouble last_failure; /* why */
+    char tried[NAME_HASH_SIZE];  /* hash of the blueprint that retry is about */
 };
 
 struct warmpool_reconciler {
@@ -52,7 +56,9 @@ struct pool_pass {
     struct member **doomed; /* to be deleted as stale; then as stuck; then as too many */
     size_t n_doomed;
     int64_t going, held, ready;
-    bool has_deleted; /* counts are as before it: nothing more is made or deleted */
+    bool is_mended; /* the template changed after members of the old one did not become ready */
+    struct trouble refusal; /* of members that could not be made */
+    bool has_deleted;       /* counts are as before it: nothing more is made or deleted */
     struct pass_errors errors;
     pthread_mutex_t lock; /* guards errors and again_after_ms while a batch runs */
     int64_t again_after_ms;
@@ -69,6 +75,7 @@ int64_t pool_now_ms(const struct pool_pass *p); /* monotonic */
 void pool_again(struct pool_pass *p, int64_t after_ms);
 /* An error of the pass, which then comes back. */
 void pool_note(struct pool_pass *p, const char *prefix, const struct err *err);
+void pool_note_refusal(struct pool_pass *p, const struct err *err);
 void pool_tell(struct pool_pass *p, const char *type, const char *reason, const char *text);
 bool pool_goes_on(void *pass); /* for batches: this process still leads */
 
@@ -85,6 +92,14 @@ size_t pool_delete_doomed(struct pool_pass *p, const char *why);
 
 int64_t pool_fill(struct pool_pass *p);   /* W9-W11; how many were made */
 int64_t pool_shrink(struct pool_pass *p); /* W12; how many went */
+
+/* ---- warmpool_trouble.c: what keeps a pool from filling ---- */
+
+void pool_see_template(struct pool_pass *p); /* a changed one is a new start */
+/* Those in p->doomed are given up, p->active stay. */
+void pool_see_stuck(struct pool_pass *p);
+/* The first thing that is in the way; false = nothing. */
+bool pool_find_trouble(struct pool_pass *p, struct trouble *ret);
 
 /* ---- warmpool_status.c: what users are told ---- */
 

@@ -67,10 +67,11 @@ static bool apply_status(void *ctx, cJSON *pool)
     return true;
 }
 
-/* A new generation or selector is told at once. */
+/* A new generation, selector or condition is told at once. */
 static bool only_counts_differ(const cJSON *a, const cJSON *b)
 {
     return str_equal(json_str(a, "selector"), json_str(b, "selector")) &&
+           json_equal(json_get(a, "conditions"), json_get(b, "conditions")) &&
            json_i64_or(a, "observedGeneration", 0) == json_i64_or(b, "observedGeneration", 0);
 }
 
@@ -87,7 +88,11 @@ static bool is_too_soon(struct pool_pass *p, const cJSON *before, const cJSON *s
 int pool_write_status(struct pool_pass *p, const struct pool_counts *counts)
 {
     const cJSON *before = json_get(p->pool, "status");
-    SCOPED(json_free_p) cJSON *status = pool_status(p->pool, counts);
+    SCOPED(trouble_fini) struct trouble trouble = {0};
+    bool is_troubled = pool_find_trouble(p, &trouble);
+    SCOPED(json_free_p)
+    cJSON *status = pool_status(p->pool, counts, is_troubled ? &trouble : NULL,
+                                clock_unix_s(pool_env(p)->clock));
     if (json_equal(before, status) || is_too_soon(p, before, status))
         return 0;
     SCOPED(err_fini) struct err err = {0};

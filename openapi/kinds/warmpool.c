@@ -57,6 +57,8 @@ static const struct shape shape_spec = {
 };
 
 static const struct field fields_status[] = {
+    FIELD_CONDITIONS(
+        "What keeps the pool from filling: Progressing. Absent as long as nothing did."),
     {.name = "observedGeneration",
      .type = F_INT64,
      .has_min = true,

@@ -14,7 +14,7 @@ like "and says what remains of the installation" "persistentvolumeclaim/data-etc
 like "and which children of Sandboxes" "pod -n $NS box" "$out"
 refused "the group is gone" 'could not find the requested resource' kubectl get --raw "$GROUP"
 kubectl create namespace "$NS-other" >/dev/null
-t "another namespace can be deleted" kubectl delete namespace "$NS-other" --timeout 60s
+t "IL-126: another namespace can be deleted" kubectl delete namespace "$NS-other" --timeout 60s
 # The garbage collector looks again after up to 30 s when it meets owners of a kind it does not know.
 sleep 35
 is "the pod is still the same" "$pod" "$(value pod/box .metadata.uid)"

@@ -62,7 +62,7 @@ kill_etcd() {
     unknown "$text: a get meanwhile" GET "$SANDBOXES/anchor?timeout=3s"
     unknown "$text: a get of what never was" GET "$SANDBOXES/never?timeout=3s"
     unknown "$text: a delete meanwhile" DELETE "$SANDBOXES/anchor?timeout=3s"
-    answers "$text: a get of any version is served from memory" 200 GET "$SANDBOXES/anchor?resourceVersion=0"
+    answers "IL-157 $text: a get of any version is served from memory" 200 GET "$SANDBOXES/anchor?resourceVersion=0"
     answers "$text: livez stays" 200 GET /livez
     answers "$text: readyz goes" 500 GET /readyz
     etcd_up "$ETCD"

@@ -36,7 +36,7 @@ BEGIN=$(now_ms)
 api GET "$SANDBOXES"
 echo "# a list of everything took $(($(now_ms) - BEGIN)) ms, $(wc -c <"$WORK/body") bytes"
 is "a list of everything has everything" $COUNT "$(q '.items | length')"
-at_most "memory after a list of everything" 80 "$(mib)" MiB
+at_most "IL-118, IL-151: memory after a list of everything" 80 "$(mib)" MiB
 
 BEFORE=$(server_rss_kib)
 load_behind idle watch -n 200 -1 -r "$(q .metadata.resourceVersion)" -d 60

@@ -158,7 +158,7 @@ static void check_cached(const char *request, const char *cache_control)
     ck_assert_int_eq(other.status, 200);
 }
 
-START_TEST(test_etags)
+START_TEST(test_etags) /* IL-132 */
 {
     setup(NULL);
     check_cached(
@@ -174,7 +174,7 @@ START_TEST(test_etags)
 }
 END_TEST
 
-START_TEST(test_aggregated)
+START_TEST(test_aggregated) /* IL-132 */
 {
     SCOPED(response_fini) struct response resp = {0};
     SCOPED(json_free_p) cJSON *tree = NULL;
@@ -252,7 +252,7 @@ END_TEST
 
 /* ---- health and metrics ---- */
 
-START_TEST(test_not_ready)
+START_TEST(test_not_ready) /* IL-145 */
 {
     SCOPED(response_fini) struct response ready = {0}, live = {0}, single = {0}, draining = {0};
     setup(NULL);

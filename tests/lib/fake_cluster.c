@@ -1,6 +1,7 @@
 #include "tests/lib/fake_cluster.h"
 
 #include <check.h>
+#include <stdio.h>
 
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
@@ -72,7 +73,7 @@ static int fake_create(struct cluster *c, enum child child, const char *ns, cons
         return -(int)f->fail_code;
     f->creates++;
     if (child == CHILD_POD && f->refuse_pods)
-        return err_set(err, ERR_INVALID, "%s", f->refuse_pods);
+        return err_set(err, f->refuse_code ? f->refuse_code : ERR_INVALID, "%s", f->refuse_pods);
     SCOPED_FREE char *key = object_key(child, ns, meta_name(body));
     if (omap_get(f->objects, key))
         return err_set(err, ERR_ALREADY_EXISTS, "%s already exists", key);
@@ -152,6 +153,8 @@ static void fake_emit(struct cluster *c, const char *ns, cJSON *take_event)
     fake(c)->events++;
     const char *reason = json_str_or(take_event, "reason", "");
     memcpy(fake(c)->last_event, reason, strlen(reason) + 1);
+    snprintf(fake(c)->last_note, sizeof fake(c)->last_note, "%s",
+             json_str_or(take_event, "note", ""));
     json_free(take_event);
 }
 

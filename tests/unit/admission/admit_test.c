@@ -347,7 +347,7 @@ END_TEST
 
 /* ---- field validation ---- */
 
-START_TEST(test_strict)
+START_TEST(test_strict) /* IL-009 */
 {
     setup();
     SCOPED(err_fini) struct err err = {0};

@@ -396,7 +396,7 @@ static bool is_known(const char *certificate, const char *const *headers, const 
     return a.r == 0 && strcmp(a.user.name, name) == 0;
 }
 
-START_TEST(test_configmap)
+START_TEST(test_configmap) /* IL-131 */
 {
     start(NULL, true);
     const char *const *jane =
@@ -494,7 +494,7 @@ static void *ask_on(void *arg)
 }
 
 /* The set is exchanged under the feet of those who use it. */
-START_TEST(test_swap_while_asking)
+START_TEST(test_swap_while_asking) /* IL-131 */
 {
     start(NULL, true);
     SCOPED_FREE char *data = make_data("client-ca.crt", "proxy-ca.crt", "[]");

@@ -175,7 +175,7 @@ START_TEST(test_refusal)
 }
 END_TEST
 
-START_TEST(test_cache)
+START_TEST(test_cache) /* IL-137 */
 {
     start(true);
     SCOPED(err_fini) struct err err = {0};
@@ -205,7 +205,7 @@ START_TEST(test_cache)
 }
 END_TEST
 
-START_TEST(test_trouble)
+START_TEST(test_trouble) /* IL-137 */
 {
     start(true);
     SCOPED(err_fini) struct err err = {0};

@@ -113,7 +113,7 @@ static void get_at_once(struct cache *c, int want)
     }
 }
 
-START_TEST(test_one_question_at_a_time)
+START_TEST(test_one_question_at_a_time) /* IL-137 */
 {
     struct cache *c = start(3);
     get_at_once(c, 1);

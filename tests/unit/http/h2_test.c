@@ -1342,7 +1342,7 @@ static void *stop_slowly(void *arg)
     return NULL;
 }
 
-START_TEST(test_stop)
+START_TEST(test_stop) /* IL-141 */
 {
     start();
     struct h2_client idle, busy;

@@ -55,7 +55,7 @@ static const struct {
      "[\"a\",2,null,null]"},
 };
 
-START_TEST(test_cells)
+START_TEST(test_cells) /* IL-142 */
 {
     SCOPED(json_free_p) cJSON *object = parse(rows[_i].object);
     SCOPED(json_free_p) cJSON *cells = columns_cells(rows[_i].kind, object, NOW_MS);

@@ -15,6 +15,7 @@ static const struct {
 } allowed[] = {
     {".x-kubernetes-validations", "our own wording of the same rule, and the later rule on names"},
     {".spec.podFailurePolicy", "added after the snapshot"},
+    {".status.conditions", "ours: SandboxWarmPool says what keeps it from filling"},
     {".evictionResponders", "PodSpec of 1.37"},
     {".bindMountOptions", "PodSpec of 1.37"},
     {".httpGet.protocol", "PodSpec of 1.37"},

@@ -169,7 +169,7 @@ static double counted(const char *launch_type, const char *condition)
 
 /* From POST to the pod with its claim's labels: two writes of ours, one of the cluster. C-t178,
  * C-t179, C-t185, G-t015, O-t002, O-t005, O-t032. */
-START_TEST(test_writes_of_a_warm_claim)
+START_TEST(test_writes_of_a_warm_claim) /* IL-113 */
 {
     pool_world_member(reg(), "p-1", "n", MEMBER_PENDING);
     pass_sandbox("p-1"); /* makes the Pod */
@@ -222,7 +222,7 @@ START_TEST(test_bound_claim_is_told_about_once)
 END_TEST
 
 /* C-t091, C-t182: a member that is not ready; later it is. */
-START_TEST(test_unready_member)
+START_TEST(test_unready_member) /* IL-029 */
 {
     pool_world_member(reg(), "p-1", "n", MEMBER_ADDRESS);
     post("c", "", "");
@@ -256,7 +256,7 @@ START_TEST(test_reconciler_adopts)
 END_TEST
 
 /* C-t092, C-t110, C-t112, C-t113 */
-START_TEST(test_grace)
+START_TEST(test_grace) /* IL-023 */
 {
     pool_world_member(reg(), "p-1", "", MEMBER_PENDING);
     post("c", "", "");
@@ -365,7 +365,7 @@ START_TEST(test_cold_only)
 END_TEST
 
 /* C-t003, C-t004, C-t017, C-t018: the pool is missing, then the template, then neither. */
-START_TEST(test_missing)
+START_TEST(test_missing) /* IL-033 */
 {
     SCOPED(object_unref_p) struct object *o = NULL;
     bool gone;
@@ -425,7 +425,7 @@ END_TEST
 
 /* C-t021, C-t022: bad metadata is not bound in the POST, says so, and is final; corrected it goes
  * on. */
-START_TEST(test_invalid_metadata)
+START_TEST(test_invalid_metadata) /* IL-015 */
 {
     pool_world_member(reg(), "p-1", "n", MEMBER_READY);
     post("c", "", ",\"additionalPodMetadata\":{\"labels\":{\"a\":\"1\"}}");
@@ -691,7 +691,7 @@ END_TEST
 
 /* C-t114, C-t115, C-t172: a younger one that is ready goes first; who is passed by keeps its place.
  */
-START_TEST(test_order_of_members)
+START_TEST(test_order_of_members) /* IL-050 */
 {
     pool_world_member(reg(), "p-1", "", MEMBER_ADDRESS);
     pool_world_member(reg(), "p-2", "", MEMBER_READY);
@@ -941,7 +941,7 @@ START_TEST(test_own_sandbox_found) /* C-t006 */
 END_TEST
 
 /* C-t009, C-t010: own rules leave DNS alone, without them resolvers outside are given. */
-START_TEST(test_dns)
+START_TEST(test_dns) /* IL-056 */
 {
     post("a", "", "");
     pass("a");
@@ -1132,7 +1132,7 @@ static enum memstore_fault fail_all(void *ctx, const char *call, uint64_t n)
     return MEMSTORE_UNAVAILABLE;
 }
 
-START_TEST(test_store_down_keeps_the_binding) /* C-t147 */
+START_TEST(test_store_down_keeps_the_binding) /* C-t147, IL-020 */
 {
     pool_world_member(reg(), "p-1", "n", MEMBER_READY);
     post("c", "", "");

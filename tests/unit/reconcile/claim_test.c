@@ -122,7 +122,7 @@ static const struct {
      "invalid annotation key: \"a/b/c\": a valid label key must consist of alphanumeric"},
 };
 
-START_TEST(test_metadata)
+START_TEST(test_metadata) /* IL-006, IL-007 */
 {
     SCOPED(json_free_p) cJSON *claim = claim_with("", "", "");
     SCOPED(claim_error_fini) struct claim_error e = {0};
@@ -550,7 +550,7 @@ static const struct {
      CLAIM_OTHER},
 };
 
-START_TEST(test_volumes)
+START_TEST(test_volumes) /* IL-065 */
 {
     SCOPED_FREE char *own = xasprintf(",'volumeClaimTemplates':[%s]", volume_rows[_i].wanted);
     SCOPED_FREE char *given =

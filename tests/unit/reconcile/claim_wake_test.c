@@ -88,7 +88,7 @@ START_TEST(test_pools)
 }
 END_TEST
 
-START_TEST(test_templates)
+START_TEST(test_templates) /* IL-033 */
 {
     pool("p", 1, "t");
     pool("q", 1, "t");

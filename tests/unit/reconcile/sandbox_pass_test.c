@@ -28,12 +28,30 @@ static struct fixture {
     struct fake_cluster cluster;
     struct sandbox_reconciler *reconciler;
     bool leads;
+    int64_t ahead_ms; /* the passes' clock, of the real one */
 } fx;
 
 static int64_t deadline(void)
 {
     return clock_monotonic_ms(&clock_system) + CALL_MS;
 }
+
+/* Deadlines are of the real clock, as the registry's are; a test may set the passes' clock ahead.
+ */
+static int64_t ahead_unix_ms(const struct clock *c)
+{
+    (void)c;
+    return clock_unix_ms(&clock_system) + fx.ahead_ms;
+}
+
+static int64_t ahead_monotonic_ms(const struct clock *c)
+{
+    (void)c;
+    return clock_monotonic_ms(&clock_system) + fx.ahead_ms;
+}
+
+static const struct clock clock_ahead = {.unix_ms = ahead_unix_ms,
+                                         .monotonic_ms = ahead_monotonic_ms};
 
 static bool fence(void *ctx, struct store_compare *ret)
 {
@@ -55,12 +73,11 @@ static void setup(void)
     while (!registry_is_synced(fx.registry))
         sched_yield();
     fake_cluster_init(&fx.cluster);
-    /* Deadlines are of the real clock, as the registry's are; object times are of the fake one by
-     * admission. */
+    /* Object times are of the fake clock, by admission. */
     fx.reconciler = sandbox_reconciler_new(&(struct sandbox_reconciler_config){
         .env = {.registry = fx.registry,
                 .cluster = &fx.cluster.base,
-                .clock = &clock_system,
+                .clock = &clock_ahead,
                 .randomness = &fx.randomness.r,
                 .fence = fence},
         .cluster_domain = "cluster.local",
@@ -170,6 +187,13 @@ static void pass_ok(void)
     ck_assert_int_eq(pass(&r), 0);
 }
 
+static cJSON *json_of(const char *text)
+{
+    cJSON *tree = NULL;
+    ck_assert_int_eq(json_parse_str(text, &tree, NULL), 0);
+    return tree;
+}
+
 static cJSON *pod(void)
 {
     return omap_get(fx.cluster.objects, "pods/ns/a");
@@ -191,7 +215,7 @@ static void make_ready(void)
 
 /* ---- the normal life ---- */
 
-START_TEST(test_cold_start) /* S-t027, S-t028, S-t029 */
+START_TEST(test_cold_start) /* S-t027, S-t028, S-t029, IL-113 */
 {
     create(",\"service\":true" VOLUME);
     int64_t before = registry_revision(fx.registry);
@@ -222,7 +246,7 @@ START_TEST(test_cold_start) /* S-t027, S-t028, S-t029 */
 }
 END_TEST
 
-START_TEST(test_suspend_and_resume) /* S-t039, S-t040, S-t139, S-t140 */
+START_TEST(test_suspend_and_resume) /* S-t039, S-t040, S-t139, S-t140, IL-069, IL-070 */
 {
     create(VOLUME);
     pass_ok();
@@ -250,7 +274,7 @@ START_TEST(test_suspend_and_resume) /* S-t039, S-t040, S-t139, S-t140 */
 }
 END_TEST
 
-START_TEST(test_pod_deleted_comes_back) /* S-t141 */
+START_TEST(test_pod_deleted_comes_back) /* S-t141, IL-031 */
 {
     create("");
     pass_ok();
@@ -261,7 +285,7 @@ START_TEST(test_pod_deleted_comes_back) /* S-t141 */
 }
 END_TEST
 
-START_TEST(test_existing_pod_is_judged_in_the_same_pass)
+START_TEST(test_existing_pod_is_judged_in_the_same_pass) /* IL-028 */
 {
     cJSON *foreign = NULL;
     json_parse_str("{\"metadata\":{\"name\":\"a\",\"namespace\":\"ns\",\"uid\":\"x\"},\"status\":{"
@@ -313,7 +337,7 @@ START_TEST(test_stale_pod_name_goes)
 }
 END_TEST
 
-START_TEST(test_failed_pod_is_replaced)
+START_TEST(test_failed_pod_is_replaced) /* IL-032 */
 {
     create(",\"podFailurePolicy\":\"Recreate\"");
     pass_ok();
@@ -326,6 +350,122 @@ START_TEST(test_failed_pod_is_replaced)
     ck_assert_ptr_null(pod()); /* the delay runs */
     ck_assert_int_gt(r.again_after_ms, 0);
     ck_assert_int_le(r.again_after_ms, 5000);
+}
+END_TEST
+
+START_TEST(test_failed_pod_says_why) /* IL-032 */
+{
+    create(",\"podFailurePolicy\":\"Recreate\"" VOLUME);
+    for (int i = 1; i <= 2; i++) {
+        pass_ok();
+        json_set(
+            pod(), "status",
+            json_of("{\"phase\":\"Failed\",\"reason\":\"Evicted\",\"message\":\"low on memory\"}"));
+        int events = fx.cluster.events;
+        pass_ok();
+        ck_assert_int_eq(fx.cluster.events, events + 1);
+        ck_assert_str_eq(fx.cluster.last_event, "PodFailed");
+        ck_assert_str_eq(fx.cluster.last_note,
+                         i == 1 ? "Pod failed: Evicted: low on memory, 1 in a row; the next one is "
+                                  "made in 5s"
+                                : "Pod failed: Evicted: low on memory, 2 in a row; the next one is "
+                                  "made in 10s");
+        ck_assert_ptr_nonnull(omap_get(fx.cluster.objects, "persistentvolumeclaims/ns/w-a"));
+        fx.ahead_ms += 60000;
+    }
+}
+END_TEST
+
+START_TEST(test_evicted_pod_ends_it) /* IL-032, IL-075 */
+{
+    create("");
+    pass_ok();
+    json_set(
+        pod(), "status",
+        json_of("{\"phase\":\"Failed\",\"reason\":\"Evicted\",\"message\":\"low on memory\"}"));
+    pass_ok();
+    expect("Finished", "True", "PodFailed", "Pod failed: Evicted: low on memory");
+    expect("Ready", "False", "PodFailed", "Pod failed: Evicted: low on memory");
+    pass_ok();
+    ck_assert_ptr_nonnull(pod());
+    ck_assert_int_eq(fx.cluster.creates, 1);
+}
+END_TEST
+
+/* ---- what keeps it from starting (IL-036) ---- */
+
+START_TEST(test_quota)
+{
+    create("");
+    fx.cluster.refuse_pods = "pods \"a\" is forbidden: exceeded quota: q, requested: pods=1";
+    fx.cluster.refuse_code = ERR_FORBIDDEN;
+    struct loop_result r;
+    ck_assert_int_lt(pass(&r), 0); /* space may come: it is tried again */
+    expect("Ready", "False", "ReconcilerError",
+           "Error seen: pods \"a\" is forbidden: exceeded quota: q, requested: pods=1");
+    ck_assert_str_eq(fx.cluster.last_event, "SandboxPodCreateFailed");
+    ck_assert_int_lt(pass(&r), 0);
+    ck_assert_int_eq(fx.cluster.events, 1); /* told once */
+    fx.cluster.refuse_pods = NULL;
+    pass_ok();
+    expect("Ready", "False", "DependenciesNotReady", NULL);
+}
+END_TEST
+
+START_TEST(test_no_node)
+{
+    create("");
+    pass_ok();
+    json_set(
+        json_get(pod(), "status"), "conditions",
+        json_of("[{\"type\":\"PodScheduled\",\"status\":\"False\",\"reason\":\"Unschedulable\","
+                "\"message\":\"0/1 nodes are available\"}]"));
+    pass_ok();
+    expect("PodScheduled", "False", "Unschedulable", "0/1 nodes are available");
+    ck_assert_str_eq(fx.cluster.last_event, "SandboxUnschedulable");
+    ck_assert_str_eq(fx.cluster.last_note, "0/1 nodes are available");
+    int events = fx.cluster.events;
+    pass_ok();
+    ck_assert_int_eq(fx.cluster.events, events);
+}
+END_TEST
+
+START_TEST(test_container_that_cannot_start)
+{
+    create(",\"service\":true");
+    pass_ok();
+    json_set(json_get(pod(), "status"), "containerStatuses",
+             json_of("[{\"name\":\"c\",\"state\":{\"waiting\":{\"reason\":\"ImagePullBackOff\","
+                     "\"message\":\"no such image\"}}}]"));
+    pass_ok();
+    expect("Ready", "False", "DependenciesNotReady",
+           "Pod exists with phase: Pending; Service Exists; container \"c\" waits: "
+           "ImagePullBackOff: no such image");
+}
+END_TEST
+
+/* IL-121: watchers of a hundred rounds see each transition once. */
+START_TEST(test_ready_does_not_flip)
+{
+    create("");
+    pass_ok();
+    make_ready();
+    pass_ok();
+    for (int i = 0; i < 100; i++) {
+        int64_t before = registry_revision(fx.registry);
+        set_spec("operatingMode", "\"Suspended\"");
+        pass_ok();
+        expect("Ready", "False", "SandboxSuspended", NULL);
+        pass_ok();
+        set_spec("operatingMode", "\"Running\"");
+        pass_ok();
+        expect("Ready", "False", "DependenciesNotReady", NULL);
+        make_ready();
+        pass_ok();
+        expect("Ready", "True", "DependenciesReady", NULL);
+        /* two of the user; suspending, suspended, running, ready */
+        ck_assert_int_le(registry_revision(fx.registry) - before, 6);
+    }
 }
 END_TEST
 
@@ -555,6 +695,18 @@ START_TEST(test_children) /* S-t138, S-t145 */
 }
 END_TEST
 
+START_TEST(test_volume_claim_metadata) /* IL-064 */
+{
+    create(",\"volumeClaimTemplates\":[{\"metadata\":{\"name\":\"w\",\"labels\":{\"backup\":"
+           "\"daily\"},"
+           "\"annotations\":{\"note\":\"x\"}},\"spec\":{}}]");
+    pass_ok();
+    const cJSON *claim = omap_get(fx.cluster.objects, "persistentvolumeclaims/ns/w-a");
+    ck_assert_str_eq(meta_label(claim, "backup"), "daily");
+    ck_assert_str_eq(meta_annotation(claim, "note"), "x");
+}
+END_TEST
+
 START_TEST(test_metadata_at_once) /* S-t128, S-t069 */
 {
     create("");
@@ -730,6 +882,13 @@ SUITE(sandbox_pass)
         test_invalid_child_is_final,
         test_stale_pod_name_goes,
         test_failed_pod_is_replaced,
+        test_failed_pod_says_why,
+        test_evicted_pod_ends_it,
+        test_quota,
+        test_no_node,
+        test_container_that_cannot_start,
+        test_ready_does_not_flip,
+        test_volume_claim_metadata,
         test_expired_retain,
         test_expired_delete,
         test_cluster_does_not_answer,

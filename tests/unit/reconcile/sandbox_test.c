@@ -119,7 +119,7 @@ static const struct condition_row {
      .expected =
          "Suspended=False/NotSuspended/Sandbox is not suspended\nPodScheduled=True/PodScheduled/\n"
          "Ready=False/DependenciesNotReady/Pod exists with phase: Unknown; Service Exists\n"},
-    {"S-t014 failed Pod", "",
+    {"S-t014 IL-075 failed Pod", "",
      "{" META(
          "," OURS) ",\"status\":{\"phase\":\"Failed\",\"conditions\":[{\"type\":\"PodScheduled\","
                    "\"status\":\"True\"}]}}",
@@ -127,7 +127,7 @@ static const struct condition_row {
      .expected = "Suspended=False/NotSuspended/Sandbox is not "
                  "suspended\nFinished=True/PodFailed/Pod failed\n"
                  "PodScheduled=True/PodScheduled/\nReady=False/PodFailed/Pod failed\n"},
-    {"S-t015 succeeded Pod", "",
+    {"S-t015 IL-075 succeeded Pod", "",
      "{" META("," OURS) ",\"status\":{\"phase\":\"Succeeded\",\"conditions\":[{\"type\":"
                         "\"PodScheduled\","
                         "\"status\":\"True\"}]}}",
@@ -657,7 +657,7 @@ static const struct {
      "[{\"name\":\"o\",\"emptyDir\":{}}]"},
 };
 
-START_TEST(test_volumes)
+START_TEST(test_volumes) /* IL-067 */
 {
     SCOPED(json_free_p) cJSON *sandbox = sandbox_with("", "", "{}");
     json_set(json_at(sandbox, "spec.podTemplate.spec"), "volumes", parse(volume_rows[_i].volumes));
@@ -933,7 +933,7 @@ static const struct service_row {
      "immutable)"},
 };
 
-START_TEST(test_service_step)
+START_TEST(test_service_step) /* IL-077 */
 {
     const struct service_row *row = &service_rows[_i];
     SCOPED(json_free_p) cJSON *sandbox = sandbox_with("", row->spec, "{}");
@@ -1004,7 +1004,7 @@ static const struct pvc_row {
      "{" META(",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"," OURS) "}", STEP_KEEP, NULL},
 };
 
-START_TEST(test_pvc_step)
+START_TEST(test_pvc_step) /* IL-064 */
 {
     const struct pvc_row *row = &pvc_rows[_i];
     SCOPED(json_free_p) cJSON *sandbox = sandbox_with("", "", "{}");

@@ -46,7 +46,7 @@ static const struct {
     {"deny all", ",\"networkPolicy\":{}", SELECTOR},
 };
 
-START_TEST(test_contents)
+START_TEST(test_contents) /* IL-057 */
 {
     SCOPED(json_free_p) cJSON *template = make_template(contents[_i].template);
     SCOPED(json_free_p) cJSON *policy = template_policy(template);
@@ -228,7 +228,7 @@ static int writes(void)
     return fx.cluster.creates + fx.cluster.updates + fx.cluster.patches + fx.cluster.deletes;
 }
 
-START_TEST(test_life) /* T-t004, T-t009, T-t010, T-t013 */
+START_TEST(test_life) /* T-t004, T-t009, T-t010, T-t013, IL-061 */
 {
     create("");
     int64_t before = registry_revision(fx.world.registry);

@@ -7,6 +7,7 @@
 #include "apiserver/base/json.h"
 #include "apiserver/base/str.h"
 #include "reconcile/child.h"
+#include "reconcile/condition.h"
 #include "reconcile/keys.h"
 #include "reconcile/warmpool_pass.h"
 #include "tests/lib/fake_cluster.h"
@@ -247,6 +248,17 @@ static void expect_status(int64_t replicas, int64_t ready)
     ck_assert(str_has_prefix(json_str_or(pool, "status.selector", ""), LABEL_WARM_POOL "="));
 }
 
+static void expect_progress(const char *status, const char *reason, const char *message)
+{
+    SCOPED(json_free_p) cJSON *pool = get(&kind_sandbox_warm_pool, "p");
+    const cJSON *c = condition_find(json_at(pool, "status.conditions"), "Progressing");
+    ck_assert_str_eq(json_str_or(c, "status", "absent"), status);
+    ck_assert_str_eq(json_str_or(c, "reason", ""), reason);
+    if (message)
+        ck_assert_msg(strstr(json_str_or(c, "message", ""), message) != NULL, "%s",
+                      json_str_or(c, "message", ""));
+}
+
 static void pod_condition(const char *name, const char *status, const char *reason)
 {
     SCOPED_FREE char *text =
@@ -357,7 +369,7 @@ START_TEST(test_member_lost) /* the refill is made by the very pass that misses 
 }
 END_TEST
 
-START_TEST(test_adopted_member_is_replaced) /* W-t125 */
+START_TEST(test_adopted_member_is_replaced) /* W-t125, IL-050 */
 {
     create_template("t", "");
     create_pool(",\"replicas\":2");
@@ -386,7 +398,7 @@ START_TEST(test_five_passes_in_a_row) /* W-t080 */
 END_TEST
 
 /* W-t081: whoever asks how often, a key is on one worker. */
-START_TEST(test_many_workers)
+START_TEST(test_many_workers) /* IL-040 */
 {
     create_template("t", "");
     create_pool(",\"replicas\":20");
@@ -490,7 +502,7 @@ static bool all_replaced(const struct list_result *before)
     return true;
 }
 
-START_TEST(test_rollout)
+START_TEST(test_rollout) /* IL-042 */
 {
     create_template("t", ",\"volumeClaimTemplates\":[{\"metadata\":{\"name\":\"d\"},\"spec\":{}}]");
     SCOPED_FREE char *spec =
@@ -599,6 +611,7 @@ START_TEST(test_missing_template)
     struct loop_result r = pass_ok();
     ck_assert_uint_eq(count(), 0);
     expect_status(0, 0);
+    expect_progress("False", "TemplateNotFound", "SandboxTemplate \"t\" not found"); /* IL-048 */
     ck_assert_int_eq(fx.cluster.events, 0); /* it may come with the next object of the same file */
     clock_fake_advance(&fx.world.clock, r.again_after_ms);
     pass_ok();
@@ -608,6 +621,150 @@ START_TEST(test_missing_template)
     create_template("t", "");
     settle();
     ck_assert_uint_eq(count(), 2);
+}
+END_TEST
+
+/* ---- what keeps a pool from filling (IL-047, IL-048) ---- */
+
+/* The Pod of every Sandbox that has none waits for its image. */
+static void pods_wait(void)
+{
+    SCOPED(list_result_fini) struct list_result list = sandboxes();
+    for (size_t i = 0; i < list.n; i++) {
+        SCOPED_FREE char *text = xasprintf(
+            "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"ns\",\"uid\":\"u\"},\"status\":{"
+            "\"phase\":"
+            "\"Pending\",\"containerStatuses\":[{\"name\":\"c\",\"state\":{\"waiting\":{\"reason\":"
+            "\"ImagePullBackOff\",\"message\":\"cannot pull "
+            "https://joe:secret@registry.example/i\"}}}]}}",
+            list.objects[i]->name);
+        fake_cluster_put(&fx.cluster, CHILD_POD, "ns", world_tree(text));
+    }
+}
+
+/* Passes as they are wished for until so much time has gone. Returns how many Sandboxes were made.
+ */
+static size_t live(int64_t ms)
+{
+    size_t made = 0;
+    for (int64_t left = ms; left > 0;) {
+        struct loop_result r = {0};
+        size_t before = count();
+        int64_t rev = registry_revision(fx.world.registry);
+        ck_assert_int_eq(warmpool_pass(fx.reconciler, "ns/p", &r), 0);
+        size_t now = count();
+        made += now > before ? now - before : 0;
+        pods_wait();
+        int64_t step = registry_revision(fx.world.registry) > rev || !r.again_after_ms
+                           ? 1000
+                           : r.again_after_ms;
+        clock_fake_advance(&fx.world.clock, step);
+        left -= step;
+    }
+    return made;
+}
+
+START_TEST(test_image_that_does_not_exist)
+{
+    create_template("t", "");
+    create_pool(",\"replicas\":5");
+    settle();
+    expect_progress("absent", "", NULL);
+    pods_wait();
+    pass_ok();
+    expect_progress("False", "ImagePullFailed",
+                    "container \"c\" waits: ImagePullBackOff: cannot pull "
+                    "https://registry.example/i");
+    size_t first = live(3600000), later = live(24 * 3600000);
+    ck_assert_uint_le(first, 5 + 6); /* once more all at once, then one by one */
+    ck_assert_uint_ge(later, 24);    /* it goes on trying */
+    ck_assert_uint_le(later, 2 * 24);
+    expect_progress("False", "ImagePullFailed", "cannot pull");
+    /* The template is mended: a new start, at once. */
+    edit(&kind_sandbox_template, "t", "spec.podTemplate.spec", "{" CONTAINERS("better") "}");
+    for (int i = 0; i < 4; i++)
+        pass_ok();
+    ck_assert_uint_eq(count(), 5);
+    fake_cluster_fini(&fx.cluster);
+    fake_cluster_init(&fx.cluster);
+    all_ready();
+    settle();
+    expect_status(5, 5);
+    expect_progress("True", "NothingInTheWay", NULL);
+}
+END_TEST
+
+START_TEST(test_one_that_works_is_proof) /* IL-047 */
+{
+    create_template("t", "");
+    create_pool(",\"replicas\":2");
+    for (int i = 0; i < 2; i++) {
+        settle();
+        clock_fake_advance(&fx.world.clock, GRACE_MS + 1000);
+        pass_ok();
+    }
+    pass_ok();
+    ck_assert_uint_eq(count(), 0); /* the second time was of no use: no more than one, later */
+    expect_progress("False", "ReadinessTimeout", "was not ready within 5m0s");
+    clock_fake_advance(&fx.world.clock, 61000);
+    settle();
+    ck_assert_uint_eq(count(), 1);
+    all_ready();
+    settle();
+    ck_assert_uint_eq(count(), 2);
+    all_ready();
+    settle();
+    expect_progress("True", "NothingInTheWay", NULL);
+}
+END_TEST
+
+#define SINCE "'lastTransitionTime':'2026-01-02T03:04:05Z'"
+
+/* IL-048: what a member's own conditions say; IL-036. */
+static const struct {
+    const char *conditions, *reason, *message;
+} hindrances[] = {
+    {"[{'type':'Ready','status':'False','reason':'InvalidConfiguration','message':'bad port'," SINCE
+     "}]",
+     "InvalidConfiguration", "bad port"},
+    {"[{'type':'Ready','status':'False','reason':'QuotaExceeded','message':'exceeded quota: "
+     "q'," SINCE "}]",
+     "QuotaExceeded", "exceeded quota: q"},
+    {"[{'type':'Ready','status':'False','reason':'DependenciesNotReady','message':''," SINCE "},"
+     "{'type':'PodScheduled','status':'False','reason':'Unschedulable','message':'no node'," SINCE
+     "}]",
+     "Unschedulable", "no node"},
+};
+
+START_TEST(test_member_says_why)
+{
+    create_template("t", "");
+    create_pool(",\"replicas\":1");
+    settle();
+    SCOPED_FREE char *name = name_of(0);
+    SCOPED_FREE char *json = xstrdup(hindrances[_i].conditions);
+    for (char *p = json; *p; p++)
+        *p = *p == '\'' ? '"' : *p;
+    edit(&kind_sandbox, name, "status.conditions", json);
+    pass_ok();
+    expect_progress("False", hindrances[_i].reason, hindrances[_i].message);
+    set_ready(name, true);
+    settle();
+    expect_progress("True", "NothingInTheWay", NULL);
+}
+END_TEST
+
+START_TEST(test_refused_members) /* IL-048 */
+{
+    create_template("t", "");
+    create_pool(",\"replicas\":1");
+    fx.world.namespace_state = NAMESPACE_TERMINATING;
+    struct loop_result r = {0};
+    ck_assert_int_lt(warmpool_pass(fx.reconciler, "ns/p", &r), 0);
+    expect_progress("False", "FailedCreate", "being terminated");
+    int64_t told = registry_revision(fx.world.registry);
+    ck_assert_int_lt(warmpool_pass(fx.reconciler, "ns/p", &r), 0);
+    ck_assert_int_eq(registry_revision(fx.world.registry), told);
 }
 END_TEST
 
@@ -875,7 +1032,7 @@ static enum memstore_fault fault(void *ctx, const char *call, uint64_t n)
 
 /* Whatever call of the store fails, in whatever way: repeated passes reach the same end, and never
  * too many are left. */
-START_TEST(test_converges)
+START_TEST(test_converges) /* IL-040 */
 {
     static const enum memstore_fault faults[] = {MEMSTORE_UNAVAILABLE, MEMSTORE_UNDETERMINED_DONE,
                                                  MEMSTORE_UNDETERMINED_LOST};
@@ -954,6 +1111,9 @@ SUITE(warmpool_pass)
         test_orphans,
         test_switch_template,
         test_missing_template,
+        test_image_that_does_not_exist,
+        test_one_that_works_is_proof,
+        test_refused_members,
         test_stuck,
         test_readiness_flap,
         test_changed_since_judged,
@@ -976,6 +1136,7 @@ SUITE(warmpool_pass)
     tcase_add_loop_test(tc, test_rollout, 0, ARRAY_LEN(rollouts));
     tcase_add_loop_test(tc, test_rollout_life, 0, ARRAY_LEN(lives));
     tcase_add_loop_test(tc, test_held, 0, ARRAY_LEN(holding_reasons));
+    tcase_add_loop_test(tc, test_member_says_why, 0, ARRAY_LEN(hindrances));
     tcase_add_loop_test(tc, test_converges, 0, 60);
     suite_add_tcase(s, tc);
 }

@@ -295,8 +295,8 @@ END_TEST
 START_TEST(test_status) /* W-t015, W-t016 */
 {
     SCOPED(json_free_p) cJSON *pool = make_pool("");
-    SCOPED(json_free_p) cJSON *full = pool_status(pool, &(struct pool_counts){3, 2});
-    SCOPED(json_free_p) cJSON *empty = pool_status(pool, &(struct pool_counts){0});
+    SCOPED(json_free_p) cJSON *full = pool_status(pool, &(struct pool_counts){3, 2}, NULL, 0);
+    SCOPED(json_free_p) cJSON *empty = pool_status(pool, &(struct pool_counts){0}, NULL, 0);
     SCOPED(json_free_p)
     cJSON *want_full =
         parse("{\"observedGeneration\":3,\"readyReplicas\":2,\"replicas\":3,\"selector\":"

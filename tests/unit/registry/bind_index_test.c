@@ -146,7 +146,7 @@ START_TEST(test_skip_and_peek)
 END_TEST
 
 /* Many members, in any order in and out: nothing is lost, nothing comes twice. */
-START_TEST(test_many)
+START_TEST(test_many) /* IL-114 */
 {
     enum { N = 2000 };
     bool taken[N] = {false};

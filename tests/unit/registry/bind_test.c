@@ -110,7 +110,7 @@ START_TEST(test_index_follows)
 END_TEST
 
 /* A restarted server knows the members from its load. */
-START_TEST(test_index_after_restart)
+START_TEST(test_index_after_restart) /* IL-051 */
 {
     pool_world_member(reg(), "p-1", "n", MEMBER_READY);
     pool_world_member(reg(), "p-2", "n", MEMBER_READY);
@@ -212,7 +212,7 @@ static struct metric conflicts = {.name = "sandbox_claim_binding_conflicts_total
 
 /* Two servers on one store: the other one's writes reach this one's cache only through the watch,
  * which is held back here. */
-START_TEST(test_lost_member)
+START_TEST(test_lost_member) /* IL-037 */
 {
     struct registry *other = registry_new(&pw.w.config);
     registry_start(other);
@@ -355,7 +355,7 @@ static void check_whole(int rc, const cJSON *answer, size_t n_members)
     ck_assert(n_members == 0 || is_bound);
 }
 
-START_TEST(test_faults)
+START_TEST(test_faults) /* IL-154 */
 {
     struct fault f = {(uint64_t)_i % FAULT_CALLS + 1, kinds_of_fault[_i / FAULT_CALLS]};
     SCOPED(json_free_p) cJSON *answer = NULL, *again = NULL;
@@ -393,7 +393,7 @@ static enum memstore_fault fail_from(void *ctx, const char *call, uint64_t n)
     return n == c->at && c->is_done ? MEMSTORE_UNDETERMINED_DONE : MEMSTORE_UNDETERMINED_LOST;
 }
 
-START_TEST(test_crash)
+START_TEST(test_crash) /* IL-154 */
 {
     struct crash crash = {(uint64_t)_i / 2 + 1, _i % 2};
     SCOPED(json_free_p) cJSON *answer = NULL;

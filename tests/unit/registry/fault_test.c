@@ -127,7 +127,7 @@ static const struct plan plans[] = {
     {MEMSTORE_UNDETERMINED_LOST, 5, NULL}, {MEMSTORE_UNDETERMINED_LOST, 2, "txn"},
 };
 
-START_TEST(test_every_nth)
+START_TEST(test_every_nth) /* IL-154 */
 {
     struct plan plan = plans[_i];
     struct model m = {0};

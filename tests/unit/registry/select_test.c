@@ -148,7 +148,7 @@ static const struct {
     {"", "metadata.name=a\\", "invalid field selector: invalid escape sequence: \\"},
 };
 
-START_TEST(test_bad)
+START_TEST(test_bad) /* IL-143 */
 {
     struct selector *s = NULL;
     SCOPED(err_fini) struct err err = {0};

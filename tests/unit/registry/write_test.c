@@ -283,7 +283,7 @@ START_TEST(test_update_system_fields)
 }
 END_TEST
 
-START_TEST(test_status)
+START_TEST(test_status) /* IL-155 */
 {
     object_unref(world_create(&w, "ns", "a", "\"labels\":{\"l\":\"1\"}"));
     struct write_options opts = world_opts();
@@ -330,7 +330,7 @@ START_TEST(test_update_dry)
 }
 END_TEST
 
-START_TEST(test_template_generation)
+START_TEST(test_template_generation) /* IL-155 */
 {
     struct write_options opts = world_opts();
     cJSON *tree = world_tree(
@@ -517,7 +517,7 @@ START_TEST(test_policy)
 }
 END_TEST
 
-START_TEST(test_delete_again)
+START_TEST(test_delete_again) /* IL-080 */
 {
     object_unref(world_create(&w, "ns", "f", "\"finalizers\":[\"x.io/f\"]"));
     bool is_gone;

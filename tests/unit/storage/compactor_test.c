@@ -32,7 +32,7 @@ static int read_at(int64_t rev)
     return store_range(store, root, end, 0, rev, false, in(WAIT_MS), &page, NULL);
 }
 
-START_TEST(test_old_history_goes)
+START_TEST(test_old_history_goes) /* IL-150 */
 {
     int64_t old = put("a");
     put("a");

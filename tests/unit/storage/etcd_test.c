@@ -139,7 +139,7 @@ START_TEST(test_second_endpoint)
 }
 END_TEST
 
-START_TEST(test_out_of_space)
+START_TEST(test_out_of_space) /* IL-117, IL-149 */
 {
     SCOPED_FREE char *value = xcalloc(1, 1 << 20);
     int64_t bytes = 0;

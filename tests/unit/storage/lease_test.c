@@ -151,7 +151,7 @@ static void wait_holder(struct replica *r, const char *holder)
 }
 
 /* M-t003 */
-START_TEST(test_stop_hands_over)
+START_TEST(test_stop_hands_over) /* IL-116 */
 {
     struct replica a = {0}, b = {0};
     join(&a, "a");
@@ -297,7 +297,7 @@ static void lead_until_killed(int fd)
         pause();
 }
 
-START_TEST(test_killed_leader)
+START_TEST(test_killed_leader) /* IL-116 */
 {
     if (server.pid == 0)
         return; /* memory is not shared between processes */
