@@ -1,0 +1,178 @@
+# What the tests at scale share: several sandbox-apiservers on one etcd, a real kube-apiserver over an etcd of its own, and simulated
+# nodes that bind Pods and say that they run. No controller manager, no scheduler, no kubelet: nothing but us and the API. The programs
+# of Kubernetes are those that hack/cluster has built. Everything listens on 127.0.0.1.
+# Sourced, not run; what tests/func/lib.sh has is here too.
+# shellcheck shell=bash disable=SC2034 source=tests/func/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../func/lib.sh"
+NODE=$OUT/sandbox-node
+SCALE=$ROOT/build/${BUILD%%-*}/tests/scale
+[ -d "$SCALE" ] || SCALE=$OUT/tests/scale
+KUBE_BIN=$(find /var/cache/agent-sandbox -maxdepth 1 -name 'kube-v*' -type d 2>/dev/null | sort -V | tail -n 1)
+[ -x "$KUBE_BIN/kube-apiserver" ] || { skip "$(basename "$0")" "no kube-apiserver here (hack/cluster/cluster build makes it)" && exit 0; }
+KUBE_DIR=$WORK/kube KUBE_URL='' KUBE_PID='' NODE_PID=''
+REPLICA_PIDS=() REPLICA_PORTS=()
+FLAGS=() # of every replica
+
+# ---- the cluster ----
+
+kube_launch() {
+    local port=$1
+    "$KUBE_BIN/kube-apiserver" --bind-address 127.0.0.1 --secure-port "$port" --endpoint-reconciler-type none \
+        --etcd-servers "$KUBE_ETCD" --tls-cert-file "$WORK/serving.crt" --tls-private-key-file "$WORK/serving.key" \
+        --client-ca-file "$WORK/client-ca.crt" --authorization-mode AlwaysAllow --disable-admission-plugins ServiceAccount \
+        --service-cluster-ip-range 10.96.0.0/16 --service-account-issuer https://localhost \
+        --service-account-key-file "$WORK/serving.crt" --service-account-signing-key-file "$WORK/serving.key" \
+        --profiling=false </dev/null >"$KUBE_DIR/log" 2>&1 &
+    KUBE_PID=$!
+    PIDS+=("$KUBE_PID")
+    KUBE_URL=https://127.0.0.1:$port
+    within 90 kube_is_ready_or_gone && kill -0 "$KUBE_PID" 2>/dev/null
+}
+kube_is_ready_or_gone() { ! kill -0 "$KUBE_PID" 2>/dev/null || kube GET /readyz; }
+
+# kube METHOD PATH [CURL-ARGUMENT...]: prints the answer; fails unless it is a success.
+kube() {
+    local method=$1 path=$2
+    shift 2
+    curl -sS --fail --globoff --max-time 60 --cacert "$WORK/serving-ca.crt" --cert "$WORK/admin.crt" --key "$WORK/admin.key" \
+        -X "$method" "$@" "$KUBE_URL$path"
+}
+
+kube_up() {
+    mkdir -p "$KUBE_DIR/etcd"
+    KUBE_ETCD=$(etcd_start "$KUBE_DIR/etcd") && { kube_launch "$(etcd_random_port)" || kube_launch "$(etcd_random_port)"; } || {
+        not_ok "kube-apiserver starts" "$(tail -n 5 "$KUBE_DIR/log")"
+        exit 1
+    }
+    cat >"$WORK/kubeconfig" <<C
+apiVersion: v1
+kind: Config
+current-context: it
+contexts: [{name: it, context: {cluster: it, user: it}}]
+clusters: [{name: it, cluster: {server: "$KUBE_URL", certificate-authority: "$WORK/serving-ca.crt"}}]
+users: [{name: it, user: {client-certificate: "$WORK/admin.crt", client-key: "$WORK/admin.key"}}]
+C
+    CLUSTER=(--kubeconfig "$WORK/kubeconfig" --requestheader-client-ca-file "$WORK/client-ca.crt")
+    within 30 kube GET /api/v1/namespaces/default
+}
+
+# kube_count RESOURCE VERB [SUBRESOURCE]: successful calls of a kind that kube-apiserver has answered so far.
+kube_count() {
+    kube GET /metrics | awk -v resource="resource=\"$1\"" -v verb="verb=\"$2\"" -v sub_resource="subresource=\"${3:-}\"" '
+        /^apiserver_request_total/ && index($0, resource) && index($0, verb) && index($0, sub_resource) && /code="2/ { n += $NF }
+        END { print n + 0 }'
+}
+
+# node_up [FLAG...]: the simulated nodes.
+node_up() {
+    "$NODE" --simulate --schedule --kubeconfig "$WORK/kubeconfig" "$@" </dev/null >"$WORK/node.log" 2>&1 &
+    NODE_PID=$!
+    PIDS+=("$NODE_PID")
+}
+
+# ---- replicas ----
+
+# replica_start I [FLAG...]: starts the I-th server, or starts it again on its port.
+replica_start() {
+    local i=$1
+    shift
+    PORT=${REPLICA_PORTS[$i]:-} SERVER_PID=''
+    server_start --leader-elect-identity="replica-$i" --etcd-compaction-interval=86400 "${FLAGS[@]}" "$@" || {
+        not_ok "replica $i starts" "$(tail -n 20 "$SERVER_LOG")"
+        exit 1
+    }
+    REPLICA_PIDS[i]=$SERVER_PID REPLICA_PORTS[i]=$PORT
+    PIDS+=("$SERVER_PID")
+    SERVER_PID=''
+}
+
+# at I: requests go to that replica from now on.
+at() { PORT=${REPLICA_PORTS[$1]} URL=https://127.0.0.1:${REPLICA_PORTS[$1]}; }
+
+replicas_up() {
+    local i
+    for ((i = 0; i < $1; i++)); do replica_start "$i" "${@:2}"; done
+    for ((i = 0; i < $1; i++)); do
+        at "$i"
+        within 60 is_ready || { not_ok "replica $i is ready" "$(tail -n 20 "$SERVER_LOG")" && exit 1; }
+    done
+    at 0
+}
+
+# replica_end I SIGNAL: by signal; prints its exit code.
+replica_end() {
+    local pid=${REPLICA_PIDS[$1]} rc=0
+    kill -"$2" "$pid" 2>/dev/null
+    wait "$pid" 2>/dev/null || rc=$?
+    REPLICA_PIDS[$1]=''
+    return $rc
+}
+
+# leader: number of the replica that leads, as the store says; fails when none does.
+leader() {
+    local value
+    value=$(curl -s --max-time 5 -d '{"key":"'"$(printf /agent-sandbox/leader/reconciler | base64 -w0)"'"}' "$ETCD_URL/v3/kv/range" |
+        jq -r '.kvs[0].value // empty' | base64 -d 2>/dev/null)
+    [[ $value =~ replica-([0-9]+) ]] && echo "${BASH_REMATCH[1]}"
+}
+
+urls() {
+    local port list=''
+    for port in "${REPLICA_PORTS[@]}"; do list=$list,https://127.0.0.1:$port; done
+    echo "${list#,}"
+}
+
+# ---- objects ----
+
+# made PATH JSON: creates it.
+made() {
+    api POST "$1" "${JSON[@]}" -d "$2"
+    [ "$CODE" = 201 ] || { not_ok "POST $1" "$CODE $BODY" && return 1; }
+}
+
+# pool_make NAME REPLICAS [JQ-PROGRAM for the template]: a template and a pool of that name.
+pool_make() {
+    made "$EXTENSIONS/sandboxtemplates" "$(jq -cn --arg name "$1" '{apiVersion: "extensions.agents.x-k8s.io/v1beta1", kind: "SandboxTemplate",
+        metadata: {name: $name}, spec: {networkPolicyManagement: "Unmanaged", podTemplate: {spec: {containers: [{name: "main",
+        image: "example.org/app:1"}]}}}} | '"${3:-.}")"
+    made "$EXTENSIONS/sandboxwarmpools" "$(jq -cn --arg name "$1" --argjson n "$2" '{apiVersion: "extensions.agents.x-k8s.io/v1beta1",
+        kind: "SandboxWarmPool", metadata: {name: $name}, spec: {replicas: $n, sandboxTemplateRef: {name: $name}}}')"
+}
+
+# pool_is NAME REPLICAS: it has so many members, and all are ready.
+pool_is() {
+    api GET "$EXTENSIONS/sandboxwarmpools/$1"
+    [ "$(q '"\(.status.replicas) \(.status.readyReplicas)"')" = "$2 $2" ]
+}
+
+# claim NAME POOL [JQ-PROGRAM]
+claim() {
+    jq -cn --arg name "$1" --arg pool "$2" '{apiVersion: "extensions.agents.x-k8s.io/v1beta1", kind: "SandboxClaim",
+        metadata: {name: $name}, spec: {warmPoolRef: {name: $pool}}} | '"${3:-.}"
+}
+
+# ready_claims: how many are Ready now, as the replica at hand has them.
+ready_claims() { api GET "$EXTENSIONS/sandboxclaims?resourceVersion=0" && q '[.items[] | select(any(.status.conditions[]?; .type == "Ready" and .status == "True"))] | length'; }
+claims_ready() { [ "$(ready_claims)" = "$1" ]; }
+
+# ---- end ----
+
+scale_finish() {
+    local rc=$? i
+    trap - EXIT
+    for i in "${!REPLICA_PIDS[@]}"; do
+        [ -z "${REPLICA_PIDS[$i]}" ] || kill -CONT "${REPLICA_PIDS[$i]}" 2>/dev/null
+        [ -z "${REPLICA_PIDS[$i]}" ] || { replica_end "$i" TERM; is "replica $i ends with exit code 0" 0 $?; }
+    done
+    if [ -n "$NODE_PID" ]; then
+        kill "$NODE_PID" 2>/dev/null
+        wait "$NODE_PID"
+        is "the simulated node ends with exit code 0" 0 $?
+    fi
+    for i in "$NODE_PID" "$KUBE_PID"; do [ -z "$i" ] || kill -9 "$i" 2>/dev/null; done
+    etcd_stop "$KUBE_DIR/etcd"
+    if [ $BAD != 0 ] && [ -s "$WORK/node.log" ]; then tail -n 5 "$WORK/node.log" | sed 's/^/# node: /'; fi
+    (exit $rc)
+    finish
+}
+trap scale_finish EXIT
