@@ -46,6 +46,7 @@ struct flags {
     int64_t compaction_interval_s;
     bool reconcile;
     const char *identity, *cluster_domain;
+    int64_t leader_lease_ms;
     int64_t sandbox_workers, claim_workers, template_workers, warm_pool_workers;
     int64_t warm_pool_batch, warm_pool_delay_ms, warm_pool_grace_ms, warm_pool_recheck_ms;
     double warm_pool_rate;
@@ -94,7 +95,10 @@ static const struct flag flag_rows[] = {
     {"reconcile", FLAG_BOOL, AT(reconcile), "true", 0, 0,
      "make pods, services and volumes; false = serve the API only"},
     {"leader-elect-identity", FLAG_STRING, AT(identity), NULL, 0, 0,
-     "name under which this process leads; absent = host name and process id"},
+     "name under which this process leads; absent = host name and process id; one that is started "
+     "again under its name leads again at once"},
+    {"leader-elect-lease-duration", FLAG_DURATION, AT(leader_lease_ms), "15s", 2000, 0,
+     "how long a leader that died without a word keeps others from leading; in whole seconds"},
     {"cluster-domain", FLAG_STRING, AT(cluster_domain), "cluster.local", 0, 0,
      "last part of Service names in status.serviceFQDN"},
     {"sandbox-concurrent-workers", FLAG_INT, AT(sandbox_workers), "20", 1, 1000,
@@ -424,9 +428,11 @@ static void start_reconciler(struct app *a)
         .fence = fence,
         .ctx = a,
     });
-    atomic_store(&a->leader,
-                 store_leader_start(a->store, &(struct store_leader_config){.holder = a->identity},
-                                    &leader_ops, a));
+    atomic_store(&a->leader, store_leader_start(a->store,
+                                                &(struct store_leader_config){
+                                                    .holder = a->identity,
+                                                    .ttl_s = a->flags.leader_lease_ms / 1000},
+                                                &leader_ops, a));
 }
 
 static int app_start(struct app *a, struct err *err)

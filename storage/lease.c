@@ -41,7 +41,9 @@ struct store_leader {
     int64_t give_up_ms; /* when we stop leading unless the lease is renewed */
     char *seen_holder;  /* NULL = nobody */
 
-    int64_t lease; /* of the thread; 0 = none */
+    /* of the thread */
+    int64_t lease;   /* 0 = none */
+    bool has_looked; /* at the key, and the store said what is there */
 };
 
 static int64_t now_ms(void)
@@ -137,13 +139,30 @@ static int64_t create_key(struct store_leader *l, int64_t deadline_ms)
     return r < 0 ? r : result.succeeded ? result.rev : 0;
 }
 
+/* The key is held under our own name, and we have only just begun: a process of ours led and died
+ * without giving it back. Its lease ends now, not when its time is up. Should that process live
+ * after all, it is stopped by that as by any other loss of the key. */
+static bool drop_leftover(struct store_leader *l, int64_t lease)
+{
+    if (!str_equal(l->seen_holder, l->holder) || lease == 0)
+        return false;
+    log_info("the leader before us had our name, taking over key=%s holder=\"%s\"", l->key,
+             l->holder);
+    return store_lease_revoke(l->store, lease, now_ms() + CALL_MS, NULL) == 0;
+}
+
 static bool is_vacant(struct store_leader *l)
 {
     SCOPED(store_kv_fini) struct store_kv kv = {0};
     int r = store_get(l->store, l->key, now_ms() + CALL_MS, &kv, NULL, NULL);
-    if (r == 0)
-        see_holder(l, kv.value, kv.value_len);
-    return r == -ERR_NOT_FOUND;
+    if (r < 0 && r != -ERR_NOT_FOUND)
+        return false;
+    bool is_first = !l->has_looked;
+    l->has_looked = true;
+    if (r == -ERR_NOT_FOUND)
+        return true;
+    see_holder(l, kv.value, kv.value_len);
+    return is_first && drop_leftover(l, kv.lease);
 }
 
 static void campaign(struct store_leader *l)

@@ -2,6 +2,9 @@
  * Whoever creates the key leads; when its lease ends, by revocation or because nobody renewed it,
  * the key goes and the others race for it.
  *
+ * A process that finds, when it begins, the key held under its own name takes it over at once: its
+ * predecessor died. So holders of one name must not run at the same time, or the last one leads.
+ *
  * That alone cannot stop a leader that was paused and does not know yet that it is one no more. So
  * every write a leader makes carries a compare on the key's create revision (store_leader_fence),
  * which the store checks in the same transaction. A thread of its own does all this; any thread may

@@ -40,7 +40,8 @@ kube() {
 
 kube_up() {
     mkdir -p "$KUBE_DIR/etcd"
-    KUBE_ETCD=$(etcd_start "$KUBE_DIR/etcd") && { kube_launch "$(etcd_random_port)" || kube_launch "$(etcd_random_port)"; } || {
+    KUBE_ETCD=$(etcd_start "$KUBE_DIR/etcd") || { not_ok "the cluster's etcd starts" && exit 1; }
+    kube_launch "$(etcd_random_port)" || kube_launch "$(etcd_random_port)" || {
         not_ok "kube-apiserver starts" "$(tail -n 5 "$KUBE_DIR/log")"
         exit 1
     }
@@ -157,20 +158,30 @@ claims_ready() { [ "$(ready_claims)" = "$1" ]; }
 
 # ---- end ----
 
-scale_finish() {
-    local rc=$? i
-    trap - EXIT
+# scale_down: ends what runs, each part as it should end.
+scale_down() {
+    local i
     for i in "${!REPLICA_PIDS[@]}"; do
-        [ -z "${REPLICA_PIDS[$i]}" ] || kill -CONT "${REPLICA_PIDS[$i]}" 2>/dev/null
-        [ -z "${REPLICA_PIDS[$i]}" ] || { replica_end "$i" TERM; is "replica $i ends with exit code 0" 0 $?; }
+        [ -n "${REPLICA_PIDS[$i]}" ] || continue
+        kill -CONT "${REPLICA_PIDS[$i]}" 2>/dev/null
+        replica_end "$i" TERM
+        is "replica $i ends with exit code 0" 0 $?
     done
     if [ -n "$NODE_PID" ]; then
         kill "$NODE_PID" 2>/dev/null
         wait "$NODE_PID"
         is "the simulated node ends with exit code 0" 0 $?
     fi
-    for i in "$NODE_PID" "$KUBE_PID"; do [ -z "$i" ] || kill -9 "$i" 2>/dev/null; done
+    [ -z "$KUBE_PID" ] || { kill -9 "$KUBE_PID" && wait "$KUBE_PID"; } 2>/dev/null
     etcd_stop "$KUBE_DIR/etcd"
+    etcd_stop "$ETCD_DIR"
+    REPLICA_PIDS=() REPLICA_PORTS=() NODE_PID='' KUBE_PID='' PORT='' SERVER_PID=''
+}
+
+scale_finish() {
+    local rc=$?
+    trap - EXIT
+    scale_down
     if [ $BAD != 0 ] && [ -s "$WORK/node.log" ]; then tail -n 5 "$WORK/node.log" | sed 's/^/# node: /'; fi
     (exit $rc)
     finish

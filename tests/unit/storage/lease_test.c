@@ -172,6 +172,29 @@ START_TEST(test_stop_hands_over) /* IL-116 */
 }
 END_TEST
 
+/* One that died is followed at once by the process that is started in its place. The dead one is
+ * played by one that lives and must not write any more. */
+START_TEST(test_same_name_takes_over)
+{
+    struct replica a = {0}, b = {0}, again = {0};
+    join(&a, "a");
+    wait_count(&a.n_started, 1);
+    join(&b, "b");
+    wait_holder(&b, "a");
+    int64_t began_ms = now_ms();
+    join(&again, "a");
+    while (!again.n_started && !b.n_started)
+        nap();
+    ck_assert_int_lt(now_ms() - began_ms, TTL_S * 1000);
+    ck_assert(!write_fenced(&a));
+    store_leader_suspect(a.leader);
+    wait_count(&a.n_stopped, 1);
+    store_leader_stop(a.leader);
+    store_leader_stop(b.leader);
+    store_leader_stop(again.leader);
+}
+END_TEST
+
 START_TEST(test_lost_link_stops_first)
 {
     struct replica a = {0}, b = {0};
@@ -328,8 +351,13 @@ END_TEST
 SUITE(lease)
 {
     const TTest *const tests[] = {
-        test_stop_hands_over,       test_lost_link_stops_first, test_leads_on_beyond_ttl,
-        test_key_taken_away,        test_killed_leader,         test_paused_leader_has_no_fence,
+        test_stop_hands_over,
+        test_same_name_takes_over,
+        test_lost_link_stops_first,
+        test_leads_on_beyond_ttl,
+        test_key_taken_away,
+        test_killed_leader,
+        test_paused_leader_has_no_fence,
         test_undetermined_campaign,
     };
     store_fixture_add(s, tests, ARRAY_LEN(tests));
