@@ -63,7 +63,7 @@ OTHER_SRC := apiserver/main.c node/main.c $(UNIT_SRC) $(FUZZ_SRC) tests/fuzz/dri
 DEPS := $(patsubst %.c,$(OUT)/%.d,$(foreach l,$(LAYERS),$(call src_of,$(l))) $(OTHER_SRC))
 
 .DEFAULT_GOAL := all
-.PHONY: all check check-san test demo contract items fuzz-check fuzz tidy format layers install clean help units fuzz-targets func-targets deps
+.PHONY: all check check-san test soak demo contract items fuzz-check fuzz tidy format layers install clean help units fuzz-targets func-targets deps
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -115,6 +115,9 @@ check-san: deps ## unit and HTTP tests under address+undefined, then thread sani
 	$(Q)$(MAKE) --no-print-directory SAN=thread WERROR=1 units && tests/run units build/$(notdir $(CC))-thread
 test: deps ## everything automated, on a real cluster too; ends in `N passed, N failed, N skipped`
 	$(Q)tests/run all
+soak: deps ## a thousand claimers against three servers whose leader is killed every 5 s, 20 times (half an hour)
+	$(Q)$(MAKE) --no-print-directory WERROR=1 all func-targets
+	$(Q)ROUNDS=20 SERVER=$(SERVER) bash tests/scale/claims.sh
 contract: deps ## each numbered check of the Kubernetes API contract on a real cluster, as a table
 	$(Q)$(MAKE) --no-print-directory WERROR=1 all func-targets
 	$(Q)tests/contract/run
