@@ -1,4 +1,6 @@
-/* The end of a claim's time (C4): first everybody can see it, then it happens. */
+/* The end of a claim's time (C4): first everybody can see it, then it happens. What is deleted is
+ * deleted on account of the version that had expired: a claim whose time was extended meanwhile
+ * keeps its Sandbox, and whoever extended it later than that sees it gone. */
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
 #include "openapi/kinds.h"
@@ -10,18 +12,20 @@ static int delete_claim(struct claim_run *p, const char *policy)
     bool in_foreground = str_equal(policy, "DeleteForeground");
     SCOPED_FREE char *note = xasprintf("Deleting Claim (ShutdownPolicy=%s)", policy);
     SCOPED(err_fini) struct err err = {0};
-    run_tell(p, &(struct event_text){"Normal", "ClaimExpired", "Deleting", note});
     int rc = pass_delete(run_env(p),
                          &(struct pass_delete){
                              .kind = &kind_sandbox_claim,
                              .namespace_name = meta_namespace(p->claim),
                              .name = meta_name(p->claim),
                              .uid = meta_uid(p->claim),
+                             .resource_version = json_str(p->claim, "metadata.resourceVersion"),
                              .propagation = in_foreground ? "Foreground" : NULL,
                          },
                          &err);
-    if (rc == 0 || rc == -ERR_NOT_FOUND)
-        return 0;
+    if (rc == 0)
+        run_tell(p, &(struct event_text){"Normal", "ClaimExpired", "Deleting", note});
+    if (rc == 0 || rc == -ERR_NOT_FOUND || rc == -ERR_CONFLICT)
+        return 0; /* its change brings the next pass */
     run_cut_off(p, "deleting the expired claim", &err);
     return -1;
 }
@@ -46,12 +50,17 @@ static int delete_sandbox(struct claim_run *p)
     }
     if (meta_is_terminating(p->sandbox))
         return 0;
+    struct delete_reason expired = {.kind = &kind_sandbox_claim,
+                                    .namespace_name = meta_namespace(p->claim),
+                                    .name = meta_name(p->claim),
+                                    .rev = p->object->rev};
     int rc = pass_delete(run_env(p),
                          &(struct pass_delete){
                              .kind = &kind_sandbox,
                              .namespace_name = meta_namespace(p->claim),
                              .name = name,
                              .uid = meta_uid(p->sandbox),
+                             .reason = &expired,
                          },
                          &err);
     if (rc < 0 && rc != -ERR_NOT_FOUND) {

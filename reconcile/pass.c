@@ -145,6 +145,7 @@ int pass_delete(const struct pass_env *env, const struct pass_delete *del, struc
                            &(struct delete_options){.uid = del->uid,
                                                     .resource_version = del->resource_version,
                                                     .propagation = del->propagation,
+                                                    .reason = del->reason,
                                                     .orphan_dependents = -1,
                                                     .fence = fence,
                                                     .deadline_ms = deadline_of(env)},

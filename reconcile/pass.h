@@ -61,6 +61,7 @@ struct pass_delete {
     const char *namespace_name, *name;
     const char *uid, *resource_version; /* preconditions (-ERR_CONFLICT); NULL = none */
     const char *propagation;            /* NULL = default */
+    const struct delete_reason *reason; /* whose change is -ERR_CONFLICT; NULL = none */
 };
 int pass_delete(const struct pass_env *env, const struct pass_delete *del, struct err *err);
 

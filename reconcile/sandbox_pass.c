@@ -418,14 +418,16 @@ static int write_back(struct pass *p, const cJSON *status, const char *pod_name_
 static int delete_itself(struct pass *p)
 {
     SCOPED(err_fini) struct err err = {0};
-    int rc = pass_delete(&p->r->config.env,
-                         &(struct pass_delete){.kind = &kind_sandbox,
-                                               .namespace_name = meta_namespace(p->sandbox),
-                                               .name = meta_name(p->sandbox),
-                                               .uid = meta_uid(p->sandbox)},
-                         &err);
-    if (rc == 0 || rc == -ERR_NOT_FOUND)
-        return 0;
+    int rc = pass_delete(
+        &p->r->config.env,
+        &(struct pass_delete){.kind = &kind_sandbox,
+                              .namespace_name = meta_namespace(p->sandbox),
+                              .name = meta_name(p->sandbox),
+                              .uid = meta_uid(p->sandbox),
+                              .resource_version = json_str(p->sandbox, "metadata.resourceVersion")},
+        &err);
+    if (rc == 0 || rc == -ERR_NOT_FOUND || rc == -ERR_CONFLICT)
+        return 0; /* a change, say of its time, brings the next pass */
     log_warn("deleting an expired sandbox failed sandbox=%s: %s", p->key, err_text(&err));
     return -1;
 }

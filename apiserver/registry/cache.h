@@ -168,13 +168,15 @@ void *watch_timer_run(void *registry);
 
 /* ---- writing (commit.c) ---- */
 enum commit_outcome { COMMITTED, COMMIT_RACED, COMMIT_BESIDE_RACED, COMMIT_FENCED };
-/* An object of another kind that is changed in the same transaction: both or neither. */
+/* An object of another kind that is changed in the same transaction, both or neither, or on which
+ * the change depends. */
 struct commit_beside {
     struct table *table;
     const char *namespace_name, *name;
     const char *json;
     size_t json_len;
     int64_t seen_rev;
+    bool is_kept; /* it must be at seen_rev, and is not written */
 };
 struct commit {
     struct registry *registry;

@@ -160,7 +160,8 @@ static int send(const struct commit *c, const char *key, struct store_txn_result
     struct store_txn txn = {.compares = compares, .n_compares = 1, .ops = ops, .n_ops = 1};
     if (b) {
         compares[txn.n_compares++] = (struct store_compare){beside_key, STORE_MOD, b->seen_rev};
-        ops[txn.n_ops++] = (struct store_op){beside_key, b->json, b->json_len, 0};
+        if (!b->is_kept)
+            ops[txn.n_ops++] = (struct store_op){beside_key, b->json, b->json_len, 0};
     }
     if (c->fence)
         compares[txn.n_compares++] = *c->fence;
@@ -263,7 +264,7 @@ int commit_run(const struct commit *c, enum commit_outcome *ret, int64_t *ret_re
     }
     if (rc == 0 && *ret == COMMITTED) {
         count_write(c->table);
-        if (c->beside)
+        if (c->beside && !c->beside->is_kept)
             count_write(c->beside->table);
     }
     return rc == 0 ? 0 : refuse_store(c->table->kind, c->op, &e, err);

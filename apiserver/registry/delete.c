@@ -126,6 +126,14 @@ static void mark_terminating(cJSON *metadata, int64_t now_unix_ms)
 static int delete_commit(struct deleter *d, const char *json, size_t len, struct err *err)
 {
     SCOPED(store_kv_fini) struct store_kv current = {0};
+    const struct delete_reason *reason = d->opts->reason;
+    struct commit_beside beside = {.is_kept = true};
+    if (reason) {
+        beside.table = registry_table(d->registry, reason->kind);
+        beside.namespace_name = reason->namespace_name;
+        beside.name = reason->name;
+        beside.seen_rev = reason->rev;
+    }
     struct commit commit = {
         .registry = d->registry,
         .table = d->table,
@@ -136,6 +144,7 @@ static int delete_commit(struct deleter *d, const char *json, size_t len, struct
         .json = json,
         .json_len = len,
         .seen_rev = d->old->rev,
+        .beside = reason ? &beside : NULL,
         .fence = d->opts->fence,
         .deadline_ms = d->deadline_ms,
     };
@@ -145,6 +154,9 @@ static int delete_commit(struct deleter *d, const char *json, size_t len, struct
         return rc;
     if (outcome == COMMIT_FENCED)
         return refuse_fenced(d->table->kind, d->name, err);
+    if (outcome == COMMIT_BESIDE_RACED)
+        return refuse_conflict(d->table->kind, d->name, err, "%s \"%s\" has been modified",
+                               reason->kind->kind, reason->name);
     struct object *now = NULL;
     rc = current_of_race(d->table, d->name, &current, &now, err);
     if (rc < 0)

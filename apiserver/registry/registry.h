@@ -171,11 +171,18 @@ int registry_apply(struct registry *r, const struct apply_request *req,
                    const struct write_options *opts, struct object **ret, bool *ret_created,
                    struct err *err);
 
+/* The object on whose account another one is deleted, at the version that said so. */
+struct delete_reason {
+    const struct kind *kind;
+    const char *namespace_name, *name;
+    int64_t rev;
+};
 struct delete_options {
     const char *uid, *resource_version; /* preconditions, NULL = none */
     const char *propagation;            /* Background, Foreground, Orphan; NULL = default */
     int orphan_dependents;              /* -1 = not given, else 0/1 */
     bool dry_run;
+    const struct delete_reason *reason; /* ERR_CONFLICT when it changed; NULL = none */
     const struct store_compare *fence;
     int64_t deadline_ms;
 };

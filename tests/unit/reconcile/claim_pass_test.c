@@ -592,6 +592,61 @@ START_TEST(test_retain)
 }
 END_TEST
 
+static const char *const ends[] = {"Retain", "Delete", "DeleteForeground"};
+
+/* IL-079: the time was extended while the pass judged by the version before: nothing is deleted.
+ * The server that extends is another one, whose write this one's cache does not have yet. */
+START_TEST(test_extended_while_it_ends)
+{
+    SCOPED_FREE char *lifecycle = xasprintf("{" PAST ",\"shutdownPolicy\":\"%s\"}", ends[_i]);
+    pool_world_member(reg(), "p-1", "n", MEMBER_READY);
+    post("c", "", "");
+    pass("c");
+    pool_world_edit(reg(), &kind_sandbox_claim, "c", "spec|lifecycle", lifecycle);
+    ck_assert_int_eq(pass("c"), 1);
+    struct registry *other = registry_new(&pw.w.config);
+    registry_start(other);
+    while (!registry_is_synced(other))
+        sleep_ms(1);
+    memstore_set_watch_down(pw.w.store, true);
+    pool_world_edit(other, &kind_sandbox_claim, "c", "spec|lifecycle|shutdownTime",
+                    "\"2099-01-01T00:00:00Z\"");
+    pass("c");
+    memstore_set_watch_down(pw.w.store, false);
+    int64_t written;
+    ck_assert_int_eq(store_revision(pw.w.store, world_deadline(), &written, NULL), 0);
+    world_wait_rev(&pw.w, written);
+    ck_assert_int_gt(pass("c"), 0);
+    expect("c", "True", "DependenciesReady", "p-1");
+    registry_stop(other);
+    registry_free(other);
+}
+END_TEST
+
+/* IL-034: the time runs for a claim that nobody can serve as well. */
+START_TEST(test_unserved_claim_ends)
+{
+    bool stays = str_equal(ends[_i], "Retain");
+    SCOPED_FREE char *lifecycle = xasprintf(
+        ",\"lifecycle\":{\"shutdownTime\":\"2026-01-02T03:04:15Z\",\"shutdownPolicy\":\"%s\"}",
+        ends[_i]);
+    pool_world_edit(reg(), &kind_sandbox_warm_pool, "p", "spec|sandboxTemplateRef|name",
+                    "\"none\"");
+    post("c", "", lifecycle);
+    int64_t again = pass("c");
+    expect("c", "False", "TemplateNotFound", "-");
+    ck_assert_int_gt(again, 9000);
+    ck_assert_int_le(again, 10000);
+    clock_fake_advance(&pw.w.clock, again);
+    ck_assert_int_eq(pass("c"), 1);
+    expect("c", "False", "ClaimExpired", "-");
+    pass("c");
+    SCOPED(json_free_p) cJSON *claim = read_claim("c");
+    ck_assert((claim && !meta_is_terminating(claim)) == stays);
+    ck_assert_uint_eq(pool_world_owned(reg(), NULL), 0);
+}
+END_TEST
+
 static enum memstore_fault no_writes(void *ctx, const char *call, uint64_t n)
 {
     (void)ctx, (void)n;
@@ -1259,6 +1314,8 @@ SUITE(claim_pass)
     tcase_add_loop_test(tc, test_volumes, 0, (int)ARRAY_LEN(volumes));
     tcase_add_loop_test(tc, test_delete_with_expired_sandbox, 0, (int)ARRAY_LEN(policies));
     tcase_add_loop_test(tc, test_delete, 0, (int)ARRAY_LEN(policies));
+    tcase_add_loop_test(tc, test_extended_while_it_ends, 0, (int)ARRAY_LEN(ends));
+    tcase_add_loop_test(tc, test_unserved_claim_ends, 0, (int)ARRAY_LEN(ends));
     tcase_add_loop_test(tc, test_fault_cold, 0, n);
     tcase_add_loop_test(tc, test_fault_adoption, 0, n);
     tcase_add_loop_test(tc, test_fault_retain, 0, n);
