@@ -57,6 +57,7 @@ static bool open_source(struct feed *f, struct source *s)
     struct watch_request request = {
         .kind = s->kind,
         .send_initial = true,
+        .is_prompt = true,
         .version = {.match = READ_ANY},
         .timeout_ms = RESYNC_MS,
         .deadline_ms = clock_monotonic_ms(f->config.clock) + REOPEN_MS,

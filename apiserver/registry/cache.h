@@ -41,6 +41,9 @@ struct table {
         replay; /* while history before the load arrives: NAMESPACE/NAME → state there; else NULL */
     int64_t replay_since;  /* then: the newest revision that the ring could not keep */
     struct watch *watches; /* list, newest first */
+    size_t n_watches;
+    int64_t fan_out_at_ms; /* watches are not told of changes before */
+    bool is_fan_out_due;   /* then there is something to tell */
 };
 
 struct fresh { /* shared asking for the store's revision; see fresh.c */
@@ -64,7 +67,7 @@ struct registry {
 
     pthread_mutex_t mutex; /* guards all below but rev, which is also read without it */
     pthread_cond_t moved;  /* rev or a flag changed */
-    pthread_cond_t timer;  /* of the timer thread: is_timer_due or is_stopping changed */
+    pthread_cond_t timer;  /* of the timer thread: timer_at_ms or is_stopping changed */
     int64_t rev;           /* atomic: every change up to it is in the tables */
     int64_t
         loaded_rev;   /* the load's; written by the sync thread, which reads it without the mutex */
@@ -73,7 +76,7 @@ struct registry {
     bool is_link_up, is_lost, is_stopping;
     int64_t lost_compact_rev;
     struct fresh fresh;
-    bool is_timer_due; /* a watch was added, look again */
+    int64_t timer_at_ms; /* when the timer thread looks again */
 
     /* Of the sync thread, and of the store's watch thread while it follows. */
     int64_t watch_loaded_rev, watch_since; /* changes up to the first fill the history; the watch
@@ -155,11 +158,13 @@ void *sync_run(void *registry);
 struct wake_list { /* starts as {0} */
     struct watch **v;
     size_t n, cap;
+    int64_t again_ms; /* others are due then; 0 = nobody */
 };
 /* After a change was put into the ring, with the table's lock held for writing: who has to be
  * woken. */
-void watches_note(struct table *t, const struct change *c, struct wake_list *wake);
-void wake_list_run(struct wake_list *wake); /* wakes them, without any lock, and empties the list */
+void watches_note(struct table *t, struct wake_list *wake);
+/* Wakes them, without any lock, and empties the list. */
+void wake_list_run(struct registry *r, struct wake_list *wake);
 void watches_expire(
     struct registry *r,
     int64_t rev); /* every watch ends with 410: its position is lost; rev = the new load's */

@@ -98,6 +98,7 @@ struct watch_request {
     struct read_version version; /* with send_initial: how fresh; without: AT_LEAST rev = events
                                     after rev; LATEST/ANY = from now */
     bool bookmarks;
+    bool is_prompt;      /* told of every change at once, however many others watch */
     int64_t timeout_ms;  /* the watch ends by itself; 0 = never (in-process use) */
     int64_t deadline_ms; /* of the call itself */
 };

@@ -160,7 +160,7 @@ static void apply_event(struct registry *r, struct store_event *e, struct wake_l
     } else {
         c = table_apply(t, item, e);
         if (c)
-            watches_note(t, c, wake);
+            watches_note(t, wake);
     }
     pthread_rwlock_unlock(&t->lock);
     if (c)
@@ -183,7 +183,7 @@ static void on_events(void *ctx, struct store_event *events, size_t n, int64_t r
         end_replay(r, r->watch_since);
     }
     registry_move(r, rev);
-    wake_list_run(&wake);
+    wake_list_run(r, &wake);
 }
 
 static void on_lost(void *ctx, const struct err *err, int64_t compact_rev)

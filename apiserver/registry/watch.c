@@ -13,6 +13,10 @@
 
 #define BOOKMARK_BEFORE_END_MS 2000
 #define TIMER_STEP_MS 50 /* bookmarks and time-outs due within that are done together */
+/* Telling a watch costs some microseconds however much there is to tell. So where many watch, they
+ * are told at most once in a millisecond per so many of them: changes that follow soon go out
+ * together, and the first one after a pause at once. */
+#define WATCHES_PER_MS 50
 
 static struct metric events_counter = {
     .name = "apiserver_watch_events_total",
@@ -27,7 +31,7 @@ struct watch {
     struct watch *next, *prev; /* of the table's list */
     char *namespace_name;      /* NULL = all */
     struct selector *selector; /* NULL = everything */
-    bool wants_bookmarks;
+    bool wants_bookmarks, is_prompt;
     void (*wake)(void *ctx);
     void *ctx;
 
@@ -97,8 +101,24 @@ static void watch_end(struct watch *w, struct wake_list *wake)
     wake_list_force(wake, w);
 }
 
-void wake_list_run(struct wake_list *wake)
+/* Has the timer thread look at that time, if it would not have looked before; false when the
+ * registry stops. */
+static bool timer_by(struct registry *r, int64_t at_ms)
 {
+    pthread_mutex_lock(&r->mutex);
+    if (at_ms < r->timer_at_ms) {
+        r->timer_at_ms = at_ms;
+        pthread_cond_signal(&r->timer);
+    }
+    bool is_stopping = r->is_stopping;
+    pthread_mutex_unlock(&r->mutex);
+    return !is_stopping;
+}
+
+void wake_list_run(struct registry *r, struct wake_list *wake)
+{
+    if (wake->again_ms)
+        timer_by(r, wake->again_ms);
     for (size_t i = 0; i < wake->n; i++) {
         struct watch *w = wake->v[i];
         pthread_mutex_lock(&w->wake_mutex);
@@ -130,18 +150,38 @@ static bool watch_judge(const struct watch *w, const struct change *c, enum watc
     return had || has;
 }
 
-void watches_note(struct table *t, const struct change *c, struct wake_list *wake)
+/* Moves the cursor to the next change that is wanted; false when there is none. */
+static bool watch_is_behind(struct watch *w)
 {
-    uint64_t seq = t->first_seq + t->ring_n - 1;
+    const struct table *t = w->table;
+    enum watch_type type;
+    for (; w->next_seq < t->first_seq + t->ring_n; w->next_seq++)
+        if (watch_judge(w, table_change(t, w->next_seq), &type))
+            return true;
+    return false;
+}
+
+/* Everybody, or only those who must not wait. Who fell out of the ring is too slow: it resumes from
+ * its last revision. */
+static void fan_out(struct table *t, bool is_early, struct wake_list *wake)
+{
     for (struct watch *w = t->watches; w; w = w->next) {
-        enum watch_type type;
         if (w->next_seq < t->first_seq)
-            watch_end(w, wake); /* too slow: it resumes from its last revision */
-        else if (w->next_seq == seq && !watch_judge(w, c, &type))
-            w->next_seq = seq + 1;
-        else
+            watch_end(w, wake);
+        else if (!w->is_awake && (w->is_prompt || !is_early) && watch_is_behind(w))
             wake_list_add(wake, w);
     }
+}
+
+void watches_note(struct table *t, struct wake_list *wake)
+{
+    int64_t now = now_ms();
+    t->is_fan_out_due = now < t->fan_out_at_ms;
+    fan_out(t, t->is_fan_out_due, wake);
+    if (t->is_fan_out_due)
+        wake->again_ms = t->fan_out_at_ms;
+    else
+        t->fan_out_at_ms = now + (int64_t)(t->n_watches / WATCHES_PER_MS);
 }
 
 /* ---- starting ---- */
@@ -206,19 +246,8 @@ static void watch_join_table(struct watch *w, const struct watch_request *req)
     if (w->next)
         w->next->prev = w;
     t->watches = w;
+    t->n_watches++;
     pthread_rwlock_unlock(&t->lock);
-}
-
-/* Has the timer look at the new watch; false when the registry stops (then nobody would end the
- * watch). */
-static bool timer_poke(struct registry *r)
-{
-    pthread_mutex_lock(&r->mutex);
-    r->is_timer_due = true;
-    bool is_stopping = r->is_stopping;
-    pthread_cond_signal(&r->timer);
-    pthread_mutex_unlock(&r->mutex);
-    return !is_stopping;
 }
 
 static struct watch *watch_new(struct registry *r, const struct watch_request *req,
@@ -235,6 +264,7 @@ static struct watch *watch_new(struct registry *r, const struct watch_request *r
     else
         w->selector = req->take_selector;
     w->wants_bookmarks = req->bookmarks;
+    w->is_prompt = req->is_prompt;
     w->wake = wake;
     w->ctx = ctx;
     w->end_at_ms = req->timeout_ms > 0 ? now + req->timeout_ms : INT64_MAX;
@@ -269,7 +299,7 @@ int registry_watch(struct registry *r, const struct watch_request *req, void (*w
         return rc;
     }
     watch_join_table(w, req);
-    if (!timer_poke(r)) {
+    if (!timer_by(r, 0)) { /* nobody would end it */
         watch_close(w);
         return err_set(err, ERR_CANCELLED, "the server is shutting down");
     }
@@ -289,6 +319,7 @@ void watch_close(struct watch *w)
         t->watches = w->next;
     if (w->next)
         w->next->prev = w->prev;
+    t->n_watches--;
     pthread_rwlock_unlock(&t->lock);
     pthread_mutex_lock(&w->wake_mutex); /* waits for a wake that runs */
     w->is_closed = true;
@@ -424,7 +455,7 @@ void watches_expire(struct registry *r, int64_t rev)
         }
         pthread_rwlock_unlock(&t->lock);
     }
-    wake_list_run(&wake);
+    wake_list_run(r, &wake);
 }
 
 void watches_end(struct registry *r)
@@ -437,7 +468,12 @@ void watches_end(struct registry *r)
             watch_end(w, &wake);
         pthread_rwlock_unlock(&t->lock);
     }
-    wake_list_run(&wake);
+    wake_list_run(r, &wake);
+}
+
+static int64_t earlier(int64_t a_ms, int64_t b_ms)
+{
+    return a_ms < b_ms ? a_ms : b_ms;
 }
 
 /* Does what is due for one watch; returns when it is due next. */
@@ -457,39 +493,51 @@ static int64_t watch_tick(struct watch *w, int64_t now, int64_t period_ms, struc
         w->is_bookmark_due = true;
         wake_list_add(wake, w);
     }
-    int64_t next_ms = w->end_at_ms < w->bookmark_at_ms ? w->end_at_ms : w->bookmark_at_ms;
+    int64_t next_ms = earlier(w->end_at_ms, w->bookmark_at_ms);
     bool has_last_ahead = w->wants_bookmarks && !w->has_last_bookmark;
-    return has_last_ahead && last_ms < next_ms ? last_ms : next_ms;
+    return has_last_ahead ? earlier(last_ms, next_ms) : next_ms;
+}
+
+/* Tells what a table held back; returns when it is due, if it is not yet. */
+static int64_t table_tick(struct table *t, int64_t now, struct wake_list *wake)
+{
+    if (t->is_fan_out_due && now < t->fan_out_at_ms)
+        return t->fan_out_at_ms;
+    if (t->is_fan_out_due)
+        watches_note(t, wake);
+    return INT64_MAX;
 }
 
 static int64_t tick_all(struct registry *r)
 {
     struct wake_list wake = {0};
-    int64_t now = now_ms(), next_ms = INT64_MAX;
+    int64_t now = now_ms(), watch_ms = INT64_MAX, table_ms = INT64_MAX;
     for (size_t i = 0; i < r->n_tables; i++) {
         struct table *t = &r->tables[i];
         pthread_rwlock_wrlock(&t->lock);
-        for (struct watch *w = t->watches; w; w = w->next) {
-            int64_t at_ms = watch_tick(w, now, r->bookmark_period_ms, &wake);
-            next_ms = at_ms < next_ms ? at_ms : next_ms;
-        }
+        table_ms = earlier(table_ms, table_tick(t, now, &wake));
+        for (struct watch *w = t->watches; w; w = w->next)
+            watch_ms = earlier(watch_ms, watch_tick(w, now, r->bookmark_period_ms, &wake));
         pthread_rwlock_unlock(&t->lock);
     }
-    wake_list_run(&wake);
-    return next_ms == INT64_MAX || next_ms > now + TIMER_STEP_MS ? next_ms : now + TIMER_STEP_MS;
+    wake_list_run(r, &wake);
+    watch_ms = watch_ms < now + TIMER_STEP_MS ? now + TIMER_STEP_MS : watch_ms;
+    return earlier(watch_ms, table_ms);
 }
 
 void *watch_timer_run(void *registry)
 {
     struct registry *r = registry;
-    for (bool is_stopping = false; !is_stopping;) {
+    pthread_mutex_lock(&r->mutex);
+    while (!r->is_stopping) {
+        r->timer_at_ms = INT64_MAX; /* who needs it earlier than the tick finds says so meanwhile */
+        pthread_mutex_unlock(&r->mutex);
         int64_t next_ms = tick_all(r);
         pthread_mutex_lock(&r->mutex);
-        while (!r->is_stopping && !r->is_timer_due && now_ms() < next_ms)
-            thread_cond_wait_until(&r->timer, &r->mutex, next_ms);
-        r->is_timer_due = false;
-        is_stopping = r->is_stopping;
-        pthread_mutex_unlock(&r->mutex);
+        r->timer_at_ms = earlier(next_ms, r->timer_at_ms);
+        while (!r->is_stopping && now_ms() < r->timer_at_ms)
+            thread_cond_wait_until(&r->timer, &r->mutex, r->timer_at_ms);
     }
+    pthread_mutex_unlock(&r->mutex);
     return NULL;
 }

@@ -1,4 +1,5 @@
 /* Watches: start, filter, bookmarks, ends. Source: docs/kubernetes-api.md 24. */
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "tests/lib/world.h"
@@ -494,6 +495,64 @@ START_TEST(test_wakes)
 }
 END_TEST
 
+#define CROWD 500 /* watches; they are told at most every 10 ms */
+#define CROWD_MS 10
+
+static unsigned wakes_of(const struct reader *r)
+{
+    return __atomic_load_n(&r->wakes, __ATOMIC_ACQUIRE);
+}
+
+/* Takes what is there; the newest revision, or what it was. */
+static int64_t drain(struct reader *r, int64_t rev)
+{
+    struct watch_event e;
+    while (watch_next(r->watch, &e) > 0) {
+        ck_assert_int_eq(e.object->rev, rev + 1); /* each once, in order */
+        rev = e.object->rev;
+        watch_event_fini(&e);
+    }
+    return rev;
+}
+
+/* Where many watch, changes that follow soon go out together; who must not wait does not, and
+ * nothing is missed. */
+START_TEST(test_crowd)
+{
+    static struct reader crowd[CROWD], prompt;
+    struct watch_request req = from(1), at_once = from(1);
+    at_once.is_prompt = true;
+    open_watch(&prompt, &at_once);
+    for (size_t i = 0; i < CROWD; i++)
+        open_watch(&crowd[i], &req);
+    object_unref(world_create(&w, "ns", "a", "")); /* 2 */
+    int64_t prompt_rev = 1, rev[CROWD], last = 52;
+    for (size_t i = 0; i < CROWD; i++)
+        rev[i] = drain(&crowd[i], 1);
+    prompt_rev = drain(&prompt, prompt_rev);
+    unsigned before = wakes_of(&crowd[0]);
+    int64_t begin_ms = clock_monotonic_ms(&clock_system);
+    for (int64_t n = 3; n <= last; n++) {
+        SCOPED_FREE char *value = xasprintf("\"%" PRId64 "\"", n);
+        object_unref(world_set(&w, "ns", "a", "metadata.labels.n", value));
+        for (int i = 0; i < 5000 && prompt_rev < n; i++, sleep_ms(1))
+            prompt_rev = drain(&prompt, prompt_rev);
+        ck_assert_int_eq(prompt_rev, n);
+        rev[0] = drain(&crowd[0], rev[0]);
+    }
+    int64_t took_ms = clock_monotonic_ms(&clock_system) - begin_ms;
+    ck_assert_uint_le(wakes_of(&crowd[0]) - before, (unsigned)(took_ms / CROWD_MS) + 2);
+    for (size_t i = 0; i < CROWD; i++) {
+        for (int k = 0; k < 5000 && wakes_of(&crowd[i]) == 0; k++)
+            sleep_ms(1);
+        ck_assert_uint_ge(wakes_of(&crowd[i]), 1);
+        ck_assert_int_eq(drain(&crowd[i], rev[i]), last);
+        watch_close(crowd[i].watch);
+    }
+    watch_close(prompt.watch);
+}
+END_TEST
+
 SUITE(watch)
 {
     TCase *tc = tcase_create("world");
@@ -513,7 +572,8 @@ SUITE(watch)
                                   test_bookmarks,
                                   test_timeout,
                                   test_stop,
-                                  test_wakes};
+                                  test_wakes,
+                                  test_crowd};
     for (size_t i = 0; i < ARRAY_LEN(tests); i++)
         tcase_add_test(tc, tests[i]);
     tcase_add_loop_test(tc, test_story, 0, ARRAY_LEN(stories));

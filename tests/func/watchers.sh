@@ -1,0 +1,25 @@
+# A thousand watches, a tenth of which never read, while others write: each that reads sees every change once and in order, also when it
+# resumes; those that do not read are cut off; memory stays within its bound. WATCHERS_SECONDS=60 for the figures of docs/design.md.
+# shellcheck shell=bash source=tests/func/lib.sh
+. "$(dirname "$0")/lib.sh"
+READERS=900 SILENT=100 WRITES=500 SECONDS_LONG=${WATCHERS_SECONDS:-10}
+[ -z "$SLOW" ] || READERS=90 SILENT=10 WRITES=100
+server_cpu_ticks() { awk '{ print $14 + $15 }' "/proc/$SERVER_PID/stat"; }
+
+etcd_up
+server_up
+BEFORE=$(server_rss_kib)
+CPU=$(server_cpu_ticks)
+MAX=$BEFORE
+"${LOAD%/load}/watchers" -U "$PORT" -c "$WORK" -n "$READERS" -x "$SILENT" -w "$WRITES" -d "$SECONDS_LONG" >"$WORK/watchers.out" 2>&1 &
+PIDS+=($!)
+while kill -0 "${PIDS[-1]}" 2>/dev/null; do
+    RSS=$(server_rss_kib)
+    [ "$RSS" -le "$MAX" ] || MAX=$RSS
+    sleep 0.2
+done
+load_result watchers "${PIDS[-1]}" "$READERS watches see every change once and in order, and $SILENT that never read are cut off"
+echo "# server: $((($(server_cpu_ticks) - CPU) * 1000 / $(getconf CLK_TCK))) ms of processor time"
+echo "# memory: $((BEFORE / 1024)) MiB before, at most $((MAX / 1024)) MiB"
+[ -n "$SLOW" ] || at_most "memory at its most" 400 $((MAX / 1024)) MiB
+answers "the server goes on" 200 GET "$SANDBOXES?limit=1"
