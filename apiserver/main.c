@@ -55,6 +55,7 @@ struct flags {
     bool disable_http2;
     bool disable_sandbox_events, disable_claim_events, disable_claim_stamps;
     const char *label_domains_file;
+    char **policy_resolvers;
     int64_t workers, max_connections, max_reads, max_writes, max_body, history_events;
     int64_t request_timeout_s, shutdown_delay_s, shutdown_grace_s;
     const char *log_level;
@@ -131,6 +132,8 @@ static const struct flag flag_rows[] = {
      "write no Events about SandboxClaims"},
     {"disable-claim-observability-annotations", FLAG_BOOL, AT(disable_claim_stamps), "false", 0, 0,
      "do not annotate claims with the time when they were seen first"},
+    {"sandbox-policy-resolvers", FLAG_LIST, AT(policy_resolvers), NULL, 0, 0,
+     "addresses that the built-in network policy opens for port 53, as that of a node-local DNS"},
     {"allowed-label-domains-file", FLAG_STRING, AT(label_domains_file),
      "/etc/sandbox-config/allowed-label-domains", 0, 0,
      "domains that labels of additionalPodMetadata may have, instead of sandbox.users.io; read at "
@@ -183,6 +186,11 @@ static bool flags_check(const struct flags *f)
         wrong = "--without-cluster needs --client-ca-file and takes no --kubeconfig";
     else if (!f->client_ca_file != !f->requestheader_ca_file && !f->without_cluster)
         wrong = "--client-ca-file and --requestheader-client-ca-file go together";
+    for (size_t i = 0; f->policy_resolvers[i]; i++) {
+        SCOPED_FREE char *block = template_host_block(f->policy_resolvers[i]);
+        if (!block)
+            wrong = "--sandbox-policy-resolvers are addresses, as 169.254.20.10";
+    }
     if (wrong)
         fprintf(stderr, "sandbox-apiserver: %s (--help lists the flags)\n", wrong);
     return !wrong;
@@ -415,6 +423,7 @@ static void start_reconciler(struct app *a)
         .detailed_reasons = a->flags.detailed_ready_reasons,
         .no_claim_events = a->flags.disable_claim_events,
         .claim = claim_settings(a),
+        .template.resolvers = (const char *const *)a->flags.policy_resolvers,
         .sandbox_workers = (int)a->flags.sandbox_workers,
         .claim_workers = (int)a->flags.claim_workers,
         .template_workers = (int)a->flags.template_workers,
@@ -556,6 +565,7 @@ int main(int argc, char **argv)
     free(app.identity);
     strv_free(app.label_domains);
     strv_free(app.flags.etcd_servers);
+    strv_free(app.flags.policy_resolvers);
     strv_free(app.flags.requestheader_allowed_names);
     return status;
 }

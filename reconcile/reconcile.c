@@ -60,8 +60,8 @@ static void free_claim(void *state)
 
 static void *new_template(const struct reconcile_config *config, const struct pass_env *env)
 {
-    (void)config;
-    return xmemdup(env, sizeof *env);
+    struct template_reconciler r = {.env = *env, .settings = config->template};
+    return xmemdup(&r, sizeof r);
 }
 
 static void *new_warm_pool(const struct reconcile_config *config, const struct pass_env *env)

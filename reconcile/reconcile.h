@@ -5,6 +5,7 @@
 #include "apiserver/kube/kube.h"
 #include "reconcile/claim_pass.h"
 #include "reconcile/sandbox_pass.h"
+#include "reconcile/template.h"
 #include "reconcile/warmpool_pass.h"
 
 struct reconcile_config {
@@ -21,6 +22,7 @@ struct reconcile_config {
     int warm_pool_workers; /* 0 = 1 */
     struct warmpool_settings warm_pool;
     struct claim_settings claim;
+    struct template_settings template;
     bool (*fence)(void *ctx, struct store_compare *ret); /* see struct pass_env */
     void *ctx;
 };

@@ -1,5 +1,7 @@
 #include "reconcile/template.h"
 
+#include <arpa/inet.h>
+
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
 #include "openapi/kinds.h"
@@ -11,6 +13,7 @@
 /* The only pods that may connect to sandboxes under the built-in policy. Source: T3. */
 #define ROUTER_NAMESPACE "agent-sandbox-system"
 #define ROUTER_APP "sandbox-router"
+#define DNS_PORT 53
 
 /* ---- label ---- */
 
@@ -72,9 +75,43 @@ static cJSON *block_peer(const char *cidr, const char *const *except, size_t n)
     return peer;
 }
 
+char *template_host_block(const char *address)
+{
+    unsigned char bytes[sizeof(struct in6_addr)];
+    bool is_v4 = inet_pton(AF_INET, address, bytes) == 1;
+    if (!is_v4 && inet_pton(AF_INET6, address, bytes) != 1)
+        return NULL;
+    return xasprintf("%s/%d", address, is_v4 ? 32 : 128);
+}
+
+static cJSON *port_of(const char *protocol, int port)
+{
+    cJSON *p = json_object();
+    json_set_str(p, "protocol", protocol);
+    json_set_int(p, "port", port);
+    return p;
+}
+
+/* Resolvers on the pods' own machines have link-local addresses, which nothing else opens. */
+static cJSON *resolver_rule(const char *const *resolvers)
+{
+    cJSON *peers = json_array(), *ports = json_array(), *rule = json_object();
+    for (size_t i = 0; resolvers[i]; i++) {
+        SCOPED_FREE char *block = template_host_block(resolvers[i]);
+        cJSON *peer = json_object();
+        json_set_str(json_ensure_object(peer, "ipBlock"), "cidr", block ? block : "");
+        json_push(peers, peer);
+    }
+    json_push(ports, port_of("UDP", DNS_PORT));
+    json_push(ports, port_of("TCP", DNS_PORT));
+    json_set(rule, "ports", ports);
+    json_set(rule, "to", peers);
+    return rule;
+}
+
 /* The Internet without private and link-local addresses, so without the cluster and its machines'
  * metadata services. */
-static cJSON *strict_egress(void)
+static cJSON *strict_egress(const char *const *resolvers)
 {
     static const char *const private_v4[] = {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16",
                                              "169.254.0.0/16"};
@@ -83,7 +120,10 @@ static cJSON *strict_egress(void)
     json_push(peers, block_peer("0.0.0.0/0", private_v4, ARRAY_LEN(private_v4)));
     json_push(peers, block_peer("::/0", private_v6, ARRAY_LEN(private_v6)));
     json_set(rule, "to", peers);
-    return list_of(rule);
+    cJSON *rules = list_of(rule);
+    if (resolvers && resolvers[0])
+        json_push(rules, resolver_rule(resolvers));
+    return rules;
 }
 
 static void set_given(cJSON *spec, const char *direction, const cJSON *rules)
@@ -94,7 +134,7 @@ static void set_given(cJSON *spec, const char *direction, const cJSON *rules)
 }
 
 /* T3. No list of a direction means that nothing is allowed, since both policy types are named. */
-static cJSON *policy_spec(const cJSON *template)
+static cJSON *policy_spec(const cJSON *template, const struct template_settings *settings)
 {
     char hash[NAME_HASH_SIZE];
     template_ref_hash(meta_name(template), hash);
@@ -109,12 +149,12 @@ static cJSON *policy_spec(const cJSON *template)
         set_given(spec, "egress", rules);
     } else {
         json_set(spec, "ingress", strict_ingress());
-        json_set(spec, "egress", strict_egress());
+        json_set(spec, "egress", strict_egress(settings->resolvers));
     }
     return spec;
 }
 
-cJSON *template_policy(const cJSON *template)
+cJSON *template_policy(const cJSON *template, const struct template_settings *settings)
 {
     SCOPED_FREE char *name = template_policy_name(template);
     cJSON *policy = json_object(), *meta = json_object();
@@ -124,7 +164,7 @@ cJSON *template_policy(const cJSON *template)
     json_set_str(meta, "namespace", meta_namespace(template));
     json_set(meta, "ownerReferences", list_of(owner_reference(template)));
     json_set(policy, "metadata", meta);
-    json_set(policy, "spec", policy_spec(template));
+    json_set(policy, "spec", policy_spec(template, settings));
     return policy;
 }
 
@@ -187,13 +227,14 @@ static void plan_update(const cJSON *existing, const cJSON *wanted, struct step 
     json_set(ret->body, "spec", json_copy(json_get(wanted, "spec")));
 }
 
-void template_plan_policy(const cJSON *template, const cJSON *existing, struct step *ret)
+void template_plan_policy(const cJSON *template, const struct template_settings *settings,
+                          const cJSON *existing, struct step *ret)
 {
     if (!template_is_managed(template)) {
         plan_unmanaged(template, existing, ret);
         return;
     }
-    SCOPED(json_free_p) cJSON *wanted = template_policy(template);
+    SCOPED(json_free_p) cJSON *wanted = template_policy(template, settings);
     if (!existing) {
         ret->verb = STEP_CREATE;
         ret->failure_prefix = "failed to create NetworkPolicy: ";

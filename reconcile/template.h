@@ -13,7 +13,15 @@ bool template_lacks_label(const cJSON *template);
 void template_put_label(cJSON *template);
 
 char *template_policy_name(const cJSON *template); /* the caller's */
+/* ADDRESS/32 or ADDRESS/128; NULL when it is no address. The caller's. */
+char *template_host_block(const char *address);
+/* What the operator set. Borrowed. */
+struct template_settings {
+    const char *const *resolvers; /* addresses that the built-in policy lets pods ask for names,
+                                     ended by NULL; NULL = none */
+};
 /* the policy as it is to be made; the caller's */
-cJSON *template_policy(const cJSON *template);
+cJSON *template_policy(const cJSON *template, const struct template_settings *settings);
 /* T2-T4. existing may be NULL. */
-void template_plan_policy(const cJSON *template, const cJSON *existing, struct step *ret);
+void template_plan_policy(const cJSON *template, const struct template_settings *settings,
+                          const cJSON *existing, struct step *ret);

@@ -34,9 +34,10 @@ static void label_step(const struct pass_env *env, const cJSON *template,
 
 /* A policy that the cache lacks is simply created; if that finds one there, it is read and judged
  * in the same pass. */
-static void policy_step(const struct pass_env *env, const cJSON *template,
+static void policy_step(const struct template_reconciler *r, const cJSON *template,
                         struct pass_errors *errors)
 {
+    const struct pass_env *env = &r->env;
     struct cluster *c = env->cluster;
     SCOPED_FREE char *name = template_policy_name(template);
     for (int live = 0;; live++) {
@@ -48,7 +49,7 @@ static void policy_step(const struct pass_env *env, const cJSON *template,
             pass_errors_add(errors, "failed to get NetworkPolicy: ", err_text(&err));
             return;
         }
-        template_plan_policy(template, existing, &step);
+        template_plan_policy(template, &r->settings, existing, &step);
         if (step.verb != STEP_KEEP && !pass_leads(env)) {
             pass_errors_add(errors, "", "this process does not lead");
             return;
@@ -65,20 +66,20 @@ static void policy_step(const struct pass_env *env, const cJSON *template,
 int template_pass(void *ctx, const char *key, struct loop_result *ret)
 {
     (void)ret;
-    const struct pass_env *env = ctx;
+    const struct template_reconciler *r = ctx;
     SCOPED_FREE char *namespace_name = NULL;
     const char *name = pass_key_split(key, &namespace_name);
     SCOPED(object_unref_p) struct object *object = NULL;
     SCOPED(err_fini) struct err err = {0};
-    int rc = pass_get(env, &kind_sandbox_template, namespace_name, name, &object, &err);
+    int rc = pass_get(&r->env, &kind_sandbox_template, namespace_name, name, &object, &err);
     if (rc < 0)
         return rc;
     if (!object || object->is_terminating)
         return 0;
     SCOPED(json_free_p) cJSON *template = object_tree(object);
     SCOPED(pass_errors_fini) struct pass_errors errors = {0};
-    label_step(env, template, &errors);
-    policy_step(env, template, &errors);
+    label_step(&r->env, template, &errors);
+    policy_step(r, template, &errors);
     if (!errors.n)
         return 0;
     log_warn("pass failed template=%s, trying again: %s", key, buf_cstr(&errors.text));

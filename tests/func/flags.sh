@@ -35,6 +35,9 @@ bad --sandbox-warm-pool-unschedulable-recheck-interval -1s 'duration like 20s or
 bad --sandbox-warm-pool-replenish-delay -1s 'duration like 20s or 5m'
 bad --secure-port 70000 'number from 0 to 65535'
 
+says 2 "IL-060 a resolver that is no address" --tls-cert-file=x --tls-private-key-file=x --sandbox-policy-resolvers=dns.example
+has "IL-060 a resolver that is no address: says why" "--sandbox-policy-resolvers are addresses" "$OUTPUT"
+
 says 2 "M-t019 a flag that does not exist" --nonsense
 has "M-t019 a flag that does not exist: is named" "'--nonsense'" "$OUTPUT"
 

@@ -9,8 +9,9 @@ struct options {
     const char *name;
     char **list;
     int64_t count, wait_ms;
-    bool is_on;
-    double rate;
+    bool is_on, is_usual;
+    int64_t spare;
+    double rate, pace;
 };
 #define AT(member) offsetof(struct options, member)
 static const struct flag rows[] = {
@@ -20,6 +21,9 @@ static const struct flag rows[] = {
     {"wait", FLAG_DURATION, AT(wait_ms), "2s", 1, 0, "a time"},
     {"on", FLAG_BOOL, AT(is_on), "false", 0, 0, "a switch"},
     {"rate", FLAG_NUMBER, AT(rate), "0", 0, 0, "a rate"},
+    {"usual", FLAG_BOOL, AT(is_usual), "true", 0, 0, "a switch that is on"},
+    {"spare", FLAG_INT, AT(spare), "3", 0, 10, "a number that may be 0"},
+    {"pace", FLAG_NUMBER, AT(pace), "5", 0, 0, "a rate that may be 0"},
     {0},
 };
 static const struct flag_table table = {
@@ -73,6 +77,19 @@ START_TEST(test_given)
 }
 END_TEST
 
+START_TEST(test_zero) /* IL-052: zero values count, where the default is another one */
+{
+    struct options o;
+    int status;
+    ck_assert_int_eq(parse("", &o, &status), 0);
+    ck_assert(o.is_usual && o.spare == 3 && o.pace > 4);
+    strv_free(o.list);
+    ck_assert_int_eq(parse("--usual=false --spare=0 --pace 0", &o, &status), 0);
+    ck_assert(!o.is_usual && o.spare == 0 && o.pace < 1);
+    strv_free(o.list);
+}
+END_TEST
+
 static const struct {
     const char *line;
     int status;
@@ -95,6 +112,6 @@ END_TEST
 
 SUITE(flags)
 {
-    TESTS("values", test_defaults, test_given);
+    TESTS("values", test_defaults, test_given, test_zero);
     LOOP("ends", test_end, 0, ARRAY_LEN(ends));
 }

@@ -12,6 +12,8 @@
 #define POD "\"podTemplate\":{\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"i\"}]}}"
 #define HASH "69155462" /* of test-template */
 
+static const struct template_settings none;
+
 static cJSON *make_template(const char *spec)
 {
     SCOPED_FREE char *text = xasprintf(
@@ -49,7 +51,7 @@ static const struct {
 START_TEST(test_contents) /* IL-057 */
 {
     SCOPED(json_free_p) cJSON *template = make_template(contents[_i].template);
-    SCOPED(json_free_p) cJSON *policy = template_policy(template);
+    SCOPED(json_free_p) cJSON *policy = template_policy(template, &none);
     SCOPED_FREE char *text =
         xasprintf("{\"apiVersion\":\"networking.k8s.io/"
                   "v1\",\"kind\":\"NetworkPolicy\",\"metadata\":{\"name\":"
@@ -65,10 +67,34 @@ START_TEST(test_contents) /* IL-057 */
 }
 END_TEST
 
+/* IL-060: the resolvers' addresses and their port, and nothing else, beside the built-in rules. */
+START_TEST(test_resolvers)
+{
+    static const char *const resolvers[] = {"169.254.20.10", "fd00::10", NULL};
+    const struct template_settings some = {resolvers};
+    SCOPED(json_free_p) cJSON *template = make_template("");
+    SCOPED(json_free_p) cJSON *before = template_policy(template, &none);
+    SCOPED(json_free_p) cJSON *after = template_policy(template, &some);
+    SCOPED(json_free_p)
+    cJSON *rule = world_tree("{\"ports\":[{\"protocol\":\"UDP\",\"port\":53},{\"protocol\":\"TCP\","
+                             "\"port\":53}],\"to\":[{\"ipBlock\":{\"cidr\":\"169.254.20.10/32\"}},{"
+                             "\"ipBlock\":{\"cidr\":\"fd00::10/128\"}}]}");
+    json_push(json_at(before, "spec.egress"), json_copy(rule));
+    ck_assert(json_equal(before, after));
+    /* a template's own rules stay alone */
+    SCOPED(json_free_p) cJSON *own = make_template(",\"networkPolicy\":{}");
+    SCOPED(json_free_p) cJSON *own_before = template_policy(own, &none);
+    SCOPED(json_free_p) cJSON *own_after = template_policy(own, &some);
+    ck_assert(json_equal(own_before, own_after));
+    ck_assert_ptr_null(template_host_block("169.254.20.10/32"));
+    ck_assert_ptr_null(template_host_block("dns.example"));
+}
+END_TEST
+
 START_TEST(test_selects_its_pods) /* T-t008 */
 {
     SCOPED(json_free_p) cJSON *template = make_template("");
-    SCOPED(json_free_p) cJSON *policy = template_policy(template);
+    SCOPED(json_free_p) cJSON *policy = template_policy(template, &none);
     SCOPED(json_free_p)
     cJSON *sandbox = world_tree(
         "{\"metadata\":{\"name\":\"s\",\"uid\":\"s\",\"labels\":{\"" LABEL_TEMPLATE_REF_HASH
@@ -126,10 +152,10 @@ START_TEST(test_plan)
             plans[_i].meta, plans[_i].spec);
         existing = world_tree(text);
     }
-    template_plan_policy(template, existing, &step);
+    template_plan_policy(template, &none, existing, &step);
     ck_assert_msg(step.verb == plans[_i].verb, "%s: %d", plans[_i].id, step.verb);
     if (step.verb == STEP_UPDATE) {
-        SCOPED(json_free_p) cJSON *wanted = template_policy(template);
+        SCOPED(json_free_p) cJSON *wanted = template_policy(template, &none);
         ck_assert_str_eq(meta_label(step.body, "mine"), "kept");
         ck_assert(json_equal(json_get(step.body, "spec"), json_get(wanted, "spec")));
     }
@@ -145,7 +171,7 @@ END_TEST
 static struct fixture {
     struct world world;
     struct fake_cluster cluster;
-    struct pass_env env;
+    struct template_reconciler reconciler;
     bool follows; /* does not lead */
 } fx;
 
@@ -161,11 +187,11 @@ static void setup(void)
     fx = (struct fixture){0};
     world_start(&fx.world, NULL);
     fake_cluster_init(&fx.cluster);
-    fx.env = (struct pass_env){.registry = fx.world.registry,
-                               .cluster = &fx.cluster.base,
-                               .clock = &fx.world.clock.clock,
-                               .randomness = &fx.world.randomness,
-                               .fence = fence};
+    fx.reconciler.env = (struct pass_env){.registry = fx.world.registry,
+                                          .cluster = &fx.cluster.base,
+                                          .clock = &fx.world.clock.clock,
+                                          .randomness = &fx.world.randomness,
+                                          .fence = fence};
 }
 
 static void teardown(void)
@@ -215,7 +241,7 @@ static void set_mode(const char *mode)
 static int pass(void)
 {
     struct loop_result ret = {0};
-    return template_pass(&fx.env, "ns/t", &ret);
+    return template_pass(&fx.reconciler, "ns/t", &ret);
 }
 
 static cJSON *policy(void)
@@ -314,7 +340,7 @@ END_TEST
 SUITE(template)
 {
     LOOP("contents", test_contents, 0, ARRAY_LEN(contents));
-    TESTS("pods", test_selects_its_pods);
+    TESTS("pods", test_selects_its_pods, test_resolvers);
     LOOP("plans", test_plan, 0, ARRAY_LEN(plans));
     const TTest *const tests[] = {test_life, test_foreign_policy, test_gone, test_not_leading};
     TCase *tc = tcase_create("passes");
