@@ -1,5 +1,5 @@
 # Builds, checks and demonstrates the whole tree; `make help` lists the targets.
-# Variables: CC, SAN=address,undefined|thread (own build folder), WERROR=1, V=1 (print commands), DESTDIR, PREFIX.
+# Variables: CC, SAN=address,undefined|thread (own build folder), CRASH=1 (with crash points, own build folder), WERROR=1, V=1 (print commands), DESTDIR, PREFIX.
 
 ifeq ($(origin CC),default)
 CC       := gcc
@@ -8,7 +8,8 @@ PREFIX   ?= /usr/local
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 SAN      ?=
 comma    := ,
-OUT      := build/$(notdir $(CC))$(if $(SAN),-$(subst $(comma),-,$(SAN)))
+CRASH    ?=
+OUT      := build/$(notdir $(CC))$(if $(SAN),-$(subst $(comma),-,$(SAN)))$(if $(CRASH),-crash)
 Q        := $(if $(V),,@)
 
 # ---- flags -------------------------------------------------------------------------------------------------------
@@ -33,7 +34,7 @@ PKGS     := libcjson libcurl libmicrohttpd libnghttp2 openssl yaml-0.1 zlib
 PKG_CFLAGS = $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 PKG_LIBS   = $(shell pkg-config --libs $(PKGS) 2>/dev/null)
 CFLAGS   ?=
-ALL_CFLAGS = -std=gnu17 -D_GNU_SOURCE -I. -I$(OUT) $(PKG_CFLAGS) $(WARN) $(OPT) -fno-common -fPIE -pthread $(CFLAGS)
+ALL_CFLAGS = -std=gnu17 -D_GNU_SOURCE -I. -I$(OUT) $(PKG_CFLAGS) $(WARN) $(OPT) -fno-common -fPIE -pthread $(if $(CRASH),-DCRASH_POINTS) $(CFLAGS)
 ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now -pthread $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
 # What has no main() of its own: with clang's fuzzer (SAN=fuzzer-no-link,...) its main() comes from there, else from our replay driver.
 FUZZ_MAIN = $(if $(findstring fuzzer,$(SAN)),-fsanitize=fuzzer,$(OUT)/tests/fuzz/driver.o)

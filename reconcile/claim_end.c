@@ -1,6 +1,7 @@
 /* The end of a claim's time (C4): first everybody can see it, then it happens. What is deleted is
  * deleted on account of the version that had expired: a claim whose time was extended meanwhile
  * keeps its Sandbox, and whoever extended it later than that sees it gone. */
+#include "apiserver/base/crash.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
 #include "openapi/kinds.h"
@@ -12,6 +13,7 @@ static int delete_claim(struct claim_run *p, const char *policy)
     bool in_foreground = str_equal(policy, "DeleteForeground");
     SCOPED_FREE char *note = xasprintf("Deleting Claim (ShutdownPolicy=%s)", policy);
     SCOPED(err_fini) struct err err = {0};
+    CRASH_POINT(CLAIM_END_DECIDED);
     int rc = pass_delete(run_env(p),
                          &(struct pass_delete){
                              .kind = &kind_sandbox_claim,
@@ -22,6 +24,7 @@ static int delete_claim(struct claim_run *p, const char *policy)
                              .propagation = in_foreground ? "Foreground" : NULL,
                          },
                          &err);
+    CRASH_POINT(CLAIM_ENDED);
     if (rc == 0)
         run_tell(p, &(struct event_text){"Normal", "ClaimExpired", "Deleting", note});
     if (rc == 0 || rc == -ERR_NOT_FOUND || rc == -ERR_CONFLICT)
@@ -54,6 +57,7 @@ static int delete_sandbox(struct claim_run *p)
                                     .namespace_name = meta_namespace(p->claim),
                                     .name = meta_name(p->claim),
                                     .rev = p->object->rev};
+    CRASH_POINT(SANDBOX_END_DECIDED);
     int rc = pass_delete(run_env(p),
                          &(struct pass_delete){
                              .kind = &kind_sandbox,
@@ -63,6 +67,7 @@ static int delete_sandbox(struct claim_run *p)
                              .reason = &expired,
                          },
                          &err);
+    CRASH_POINT(SANDBOX_ENDED);
     if (rc < 0 && rc != -ERR_NOT_FOUND) {
         run_cut_off(p, "deleting the sandbox of an expired claim", &err);
         return -1;

@@ -1,4 +1,5 @@
 /* The Sandbox of a claim: the one it has, a member of its pool, or one of its own. */
+#include "apiserver/base/crash.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/registry/bind.h"
@@ -221,8 +222,10 @@ static enum next make(struct claim_run *p)
     if ((!p->pool && run_no_pool(p) < 0) || (!p->template && run_no_template(p, "") < 0) ||
         claim_sandbox(p->claim, p->template, &sandbox, &p->error) < 0)
         return NEXT_CONCLUDE;
+    CRASH_POINT(COLD_DECIDED);
     int rc = pass_create(run_env(p), &kind_sandbox, meta_namespace(p->claim), sandbox,
                          CLAIM_CONTROLLER, &object, &err);
+    CRASH_POINT(COLD_MADE);
     if (rc == 0)
         return created(p, object);
     if (rc == -ERR_ALREADY_EXISTS)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "apiserver/base/crash.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
@@ -188,6 +189,7 @@ int run_write(struct claim_run *p, cJSON *take_status)
                                          p->observed_ms, run_now_ms(p));
     if (json_equal(p->next, p->claim))
         return 0;
+    CRASH_POINT(CLAIM_STATUS_DECIDED);
     int rc = pass_update(run_env(p),
                          &(struct pass_update){
                              .kind = &kind_sandbox_claim,
@@ -200,6 +202,7 @@ int run_write(struct claim_run *p, cJSON *take_status)
                              .field_manager = CLAIM_CONTROLLER,
                          },
                          NULL, &err);
+    CRASH_POINT(CLAIM_STATUS_WRITTEN);
     if (rc == -ERR_CONFLICT || rc == -ERR_NOT_FOUND)
         return 1;
     if (rc < 0) {

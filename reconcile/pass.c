@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "apiserver/base/crash.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
 #include "reconcile/child.h"
@@ -154,8 +155,8 @@ int pass_delete(const struct pass_env *env, const struct pass_delete *del, struc
 
 /* ---- children ---- */
 
-int pass_carry_out(const struct pass_env *env, enum child child, const char *namespace_name,
-                   const struct step *s, cJSON **ret, struct err *err)
+static int carry_out(const struct pass_env *env, enum child child, const char *namespace_name,
+                     const struct step *s, cJSON **ret, struct err *err)
 {
     struct cluster *c = env->cluster;
     *ret = NULL;
@@ -175,6 +176,23 @@ int pass_carry_out(const struct pass_env *env, enum child child, const char *nam
         return 0;
     }
     return 0;
+}
+
+int pass_carry_out(const struct pass_env *env, enum child child, const char *namespace_name,
+                   const struct step *s, cJSON **ret, struct err *err)
+{
+    bool is_removal = s->verb == STEP_DELETE;
+    bool is_write = s->verb == STEP_CREATE || s->verb == STEP_PATCH || s->verb == STEP_UPDATE;
+    if (is_removal)
+        CRASH_POINT(CHILD_REMOVAL_DECIDED);
+    if (is_write)
+        CRASH_POINT(CHILD_DECIDED);
+    int rc = carry_out(env, child, namespace_name, s, ret, err);
+    if (is_removal)
+        CRASH_POINT(CHILD_REMOVED);
+    if (is_write)
+        CRASH_POINT(CHILD_WRITTEN);
+    return rc;
 }
 
 /* ---- events ---- */

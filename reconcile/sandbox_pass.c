@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "apiserver/base/crash.h"
 #include "apiserver/base/duration.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/log.h"
@@ -383,6 +384,7 @@ static int write_back(struct pass *p, const cJSON *status, const char *pod_name_
         return 0;
     struct change change = {.status = status, .pod_name = p->pod_name};
     SCOPED(err_fini) struct err err = {0};
+    CRASH_POINT(SANDBOX_STATUS_DECIDED);
     int rc = pass_update(&p->r->config.env,
                          &(struct pass_update){.kind = &kind_sandbox,
                                                .namespace_name = meta_namespace(p->sandbox),
@@ -392,6 +394,7 @@ static int write_back(struct pass *p, const cJSON *status, const char *pod_name_
                                                .ctx = &change,
                                                .field_manager = FIELD_MANAGER},
                          NULL, &err);
+    CRASH_POINT(SANDBOX_STATUS_WRITTEN);
     if (rc == -ERR_NOT_FOUND)
         return 0;
     if (rc == -ERR_INVALID) {
@@ -418,6 +421,7 @@ static int write_back(struct pass *p, const cJSON *status, const char *pod_name_
 static int delete_itself(struct pass *p)
 {
     SCOPED(err_fini) struct err err = {0};
+    CRASH_POINT(SANDBOX_END_DECIDED);
     int rc = pass_delete(
         &p->r->config.env,
         &(struct pass_delete){.kind = &kind_sandbox,
@@ -426,6 +430,7 @@ static int delete_itself(struct pass *p)
                               .uid = meta_uid(p->sandbox),
                               .resource_version = json_str(p->sandbox, "metadata.resourceVersion")},
         &err);
+    CRASH_POINT(SANDBOX_ENDED);
     if (rc == 0 || rc == -ERR_NOT_FOUND || rc == -ERR_CONFLICT)
         return 0; /* a change, say of its time, brings the next pass */
     log_warn("deleting an expired sandbox failed sandbox=%s: %s", p->key, err_text(&err));

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "apiserver/base/crash.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
@@ -111,6 +112,7 @@ static int delete_one(void *ctx, size_t i)
                                                .uid = m->uid,
                                                .resource_version = rev},
                          &err);
+    CRASH_POINT(MEMBER_DELETED);
     if (rc == 0 || rc == -ERR_NOT_FOUND)
         return 0;
     if (rc == -ERR_CONFLICT) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "apiserver/base/crash.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
@@ -24,8 +25,10 @@ static int create_one(void *ctx, size_t i)
     struct creation *c = ctx;
     SCOPED(object_unref_p) struct object *made = NULL;
     SCOPED(err_fini) struct err err = {0};
+    CRASH_POINT(MEMBER_DECIDED);
     int rc = pass_create(pool_env(c->pass), &kind_sandbox, meta_namespace(c->pass->pool),
                          json_copy(c->prototype), POOL_CONTROLLER, &made, &err);
+    CRASH_POINT(MEMBER_MADE);
     if (rc < 0) {
         pool_note(c->pass, "failed to create sandbox: ", &err);
         if (!pass_is_link_error(err.code))

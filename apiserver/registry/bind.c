@@ -4,6 +4,7 @@
 #include "apiserver/registry/bind.h"
 
 #include "apiserver/base/clock.h"
+#include "apiserver/base/crash.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
@@ -314,6 +315,7 @@ static int bind_once(const struct binder *b, struct bind_try *t, struct object *
     };
     enum commit_outcome outcome;
     int64_t rev = 0;
+    CRASH_POINT(BIND_CHOSEN);
     int rc = commit_run(&commit, &outcome, &rev, &current, err);
     if (rc < 0)
         return rc;
@@ -329,6 +331,7 @@ static int bind_once(const struct binder *b, struct bind_try *t, struct object *
                                "the object has been modified; please apply your changes to the "
                                "latest version and try again");
     }
+    CRASH_POINT(BIND_STORED);
     commit_wait(b->registry, rev, b->deadline_ms);
     bind_try_won(t);
     return objects_of_try(t, b, rev, ret_claim, ret_member, err);

@@ -1,6 +1,7 @@
 /* POST: admission, then one transaction that wants the key absent. A generated name that is taken
  * is drawn again. A claim is bound in the same transaction when there is somebody for it. */
 #include "apiserver/base/clock.h"
+#include "apiserver/base/crash.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/registry/bind_try.h"
@@ -104,6 +105,8 @@ static int create_attempt(const struct creation *c, const cJSON *object, const s
         (void)current_of_race(c->table, name, &current, &present, NULL);
         return refuse_taken(c->table, name, present, c->is_last_attempt_of_many, err);
     }
+    if (a->beside)
+        CRASH_POINT(CLAIM_STORED);
     commit_wait(c->registry, rev, c->deadline_ms);
     return object_from_bytes(c->table->kind, steal(a->json), a->len, rev, ret, err);
 }
@@ -118,6 +121,7 @@ static int create_bound(const struct creation *c, const cJSON *object, struct ob
     int rc = 1;
     while (rc == 1 && bind_try_next(&t, object)) {
         struct attempt a = {&t.claim_json, t.claim_len, &t.beside};
+        CRASH_POINT(CLAIM_CHOSEN);
         rc = create_attempt(c, object, &a, ret, err);
         if (rc == 1)
             bind_try_lost(&t);

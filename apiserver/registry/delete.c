@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "apiserver/base/clock.h"
+#include "apiserver/base/crash.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/registry/cache.h"
@@ -150,6 +151,8 @@ static int delete_commit(struct deleter *d, const char *json, size_t len, struct
     };
     enum commit_outcome outcome;
     int rc = commit_run(&commit, &outcome, &d->rev, &current, err);
+    if (rc == 0 && outcome == COMMITTED)
+        CRASH_POINT(DELETE_STORED);
     if (rc < 0 || outcome == COMMITTED)
         return rc;
     if (outcome == COMMIT_FENCED)
