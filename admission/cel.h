@@ -103,6 +103,13 @@ bool cel_uses(const struct cel_node *expr, const char *variable);
 typedef void cel_part_fn(void *ctx, const char *const *names, size_t n);
 void cel_each_part(const struct cel_node *expr, const char *variable, cel_part_fn *found,
                    void *ctx);
+/* What is known of an object before there is one: the type of a variable for cel_check. A variable
+ * of type CEL_ERROR is anything. */
+struct cel_value cel_typed(const struct shape *shape);
+/* Whether members, operators and functions fit the types of the variables, and the result may be of
+ * a type. Errors: ERR_BAD_REQUEST. */
+int cel_check(struct arena *arena, const struct cel_node *expr, const struct cel_variable *vars,
+              enum cel_type result, struct err *err);
 /* Never fails: what went wrong is a value of type CEL_ERROR. *ret_taken: steps; may be NULL. */
 struct cel_value cel_eval(struct arena *arena, const struct cel_node *expr,
                           const struct cel_variable *vars, uint64_t steps_max, uint64_t *ret_taken);

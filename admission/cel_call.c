@@ -123,24 +123,40 @@ bool cel_function_is_qualified(const char *name)
 
 /* ---- calling ---- */
 
-static bool takes(const struct cel_function *f, const struct cel_value *args)
+/* Whether a form takes arguments of these types; what is of any type fits where that is allowed. */
+static bool takes(const struct cel_function *f, const struct cel_value *args, bool allows_any)
 {
     size_t i = 0;
     for (const char *t = f->types; *t != ':'; t++) {
         if (*t == '.')
             continue;
-        if (*t != '?' && *t != types[args[i].type].letter)
+        bool is_any = *t == '?' || (allows_any && args[i].type == CEL_ERROR);
+        if (!is_any && *t != types[args[i].type].letter)
             return false;
         i++;
     }
     return true;
 }
 
+bool cel_function_may_take(const struct cel_function *f, const struct cel_value *args)
+{
+    return takes(f, args, true);
+}
+
+enum cel_type cel_function_result(const struct cel_function *f)
+{
+    char letter = strchr(f->types, ':')[1];
+    for (size_t i = 0; i < ARRAY_LEN(types); i++)
+        if (types[i].letter == letter)
+            return (enum cel_type)i;
+    return CEL_ERROR;
+}
+
 struct cel_value cel_function_call(struct cel_ctx *c, const struct cel_node *call,
                                    const struct cel_value *args)
 {
     for (size_t i = 0; i < call->n_forms; i++)
-        if (takes(call->forms[i], args))
+        if (takes(call->forms[i], args, false))
             return call->forms[i]->call(c, args, call->n);
     return cel_no_overload();
 }

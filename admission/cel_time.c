@@ -13,10 +13,14 @@
 #define NS_PER_MS INT64_C(1000000)
 #define NS_PER_S INT64_C(1000000000)
 
-/* As a C string, "" when it has a NUL byte or is longer than any time. */
-static const char *short_text(struct cel_ctx *c, struct str s)
+#define TEXT_MAX 100 /* bytes; longer than any time or duration that means something */
+
+/* As a C string, "" when it has a NUL byte or is too long. */
+static void copy_text(struct str s, char out[TEXT_MAX + 1])
 {
-    return s.n > 100 || memchr(s.p, 0, s.n) ? "" : arena_strndup(c->arena, s.p, s.n);
+    size_t n = s.n > TEXT_MAX || memchr(s.p, 0, s.n) ? 0 : s.n;
+    memcpy(out, s.p, n);
+    out[n] = '\0';
 }
 
 /* ---- times ---- */
@@ -33,18 +37,24 @@ static int32_t fraction_ns(const char *text)
     return ns;
 }
 
-/* A time; ms rounded down give the second, the text its fraction. */
-static struct cel_value time_of_text(struct cel_ctx *c, const struct cel_value *v, size_t n)
+/* ms rounded down give the second, the text its fraction. */
+struct cel_value cel_timestamp(struct str s)
 {
-    (void)n;
     int64_t ms;
-    const char *text = short_text(c, v->s);
+    char text[TEXT_MAX + 1];
+    copy_text(s, text);
     if (clock_parse_rfc3339(text, &ms) < 0)
         return cel_error("no time");
-    int64_t s = ms / 1000 - (ms % 1000 < 0);
-    if (s < TIME_MIN_S || s > TIME_MAX_S)
+    int64_t at_s = ms / 1000 - (ms % 1000 < 0);
+    if (at_s < TIME_MIN_S || at_s > TIME_MAX_S)
         return cel_error("range error");
-    return (struct cel_value){.type = CEL_TIMESTAMP, .at = {s, fraction_ns(text)}};
+    return (struct cel_value){.type = CEL_TIMESTAMP, .at = {at_s, fraction_ns(text)}};
+}
+
+static struct cel_value time_of_text(struct cel_ctx *c, const struct cel_value *v, size_t n)
+{
+    (void)c, (void)n;
+    return cel_timestamp(v->s);
 }
 
 static struct cel_value time_of_int(struct cel_ctx *c, const struct cel_value *v, size_t n)
@@ -141,8 +151,9 @@ static bool read_decimal(const char **p, long double *ret)
 /* Source: Go's time.ParseDuration: 1h2m3.5s, -5ms, 0. */
 static struct cel_value duration_of_text(struct cel_ctx *c, const struct cel_value *v, size_t n)
 {
-    (void)n;
-    const char *text = short_text(c, v->s);
+    (void)c, (void)n;
+    char text[TEXT_MAX + 1];
+    copy_text(v->s, text);
     bool is_negative = *text == '-';
     const char *p = text + (*text == '-' || *text == '+');
     if (str_equal(p, "0"))

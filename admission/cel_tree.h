@@ -109,9 +109,16 @@ bool cel_function_is_qualified(const char *name);
 /* Calls the form that takes these arguments. */
 struct cel_value cel_function_call(struct cel_ctx *c, const struct cel_node *call,
                                    const struct cel_value *args);
+/* Whether a form may take arguments of these types (CEL_ERROR = anything), and the type of what it
+ * gives then. */
+bool cel_function_may_take(const struct cel_function *f, const struct cel_value *args);
+enum cel_type cel_function_result(const struct cel_function *f);
 /* The type that a name means, and back. */
 bool cel_type_of_name(const char *name, enum cel_type *ret);
 const char *cel_type_name(enum cel_type type);
+
+/* ---- times (cel_time.c) ---- */
+struct cel_value cel_timestamp(struct str text); /* RFC 3339; an error when it is none */
 
 /* ---- conversions (cel_convert.c) ---- */
 /* As string() does it; an error for what it does not take. */

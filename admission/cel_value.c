@@ -96,12 +96,15 @@ static struct cel_value number_from_json(const cJSON *node, bool is_double)
     return cel_double(node->valuedouble);
 }
 
-static struct cel_value scalar_from_json(const cJSON *node, bool is_double)
+/* A time is one where the table says so, as in Kubernetes. */
+static struct cel_value scalar_from_json(const cJSON *node, enum field_type type)
 {
     if (cJSON_IsBool(node))
         return cel_bool(cJSON_IsTrue(node));
     if (cJSON_IsNumber(node))
-        return number_from_json(node, is_double);
+        return number_from_json(node, type == F_NUMBER);
+    if (cJSON_IsString(node) && type == F_TIME)
+        return cel_timestamp(STR(node->valuestring));
     if (cJSON_IsString(node))
         return cel_string(node->valuestring, strlen(node->valuestring));
     return (struct cel_value){.type = CEL_NULL};
@@ -120,7 +123,7 @@ static bool is_container(const cJSON *node)
 struct cel_value cel_from_json(const cJSON *node, const struct shape *shape)
 {
     if (!node || !is_container(node))
-        return scalar_from_json(node, false);
+        return scalar_from_json(node, F_ANY);
     struct cel_value v = container_from_json(node);
     v.shape = shape;
     return v;
@@ -135,7 +138,7 @@ static struct cel_value child_from_json(const struct cel_value *parent, const cJ
             : NULL;
     enum field_type type = parent->has_item ? parent->item : row ? row->type : F_ANY;
     if (!is_container(node))
-        return scalar_from_json(node, type == F_NUMBER);
+        return scalar_from_json(node, type);
     struct cel_value v = container_from_json(node);
     if (parent->has_item && type == F_OBJECT)
         v.shape = parent->shape;

@@ -17,8 +17,6 @@ struct planner {
     void *ctx;
 };
 
-static const char *const variables[] = {"self", "oldSelf", NULL};
-
 /* ---- one rule ---- */
 
 struct parts {
@@ -44,22 +42,32 @@ static void keep_part(void *ctx, const char *const *names, size_t n)
     parts->v[parts->n++] = copy;
 }
 
+/* The expression that a rule or its message is; NULL when it does not compile. */
 static const struct cel_node *compile(struct planner *p, const struct shape *shape,
-                                      const struct rule *rule, const char *text)
+                                      const struct rule *rule, const char *text,
+                                      enum cel_type result)
 {
+    static const char *const names[] = {"self", "oldSelf", NULL};
+    const struct cel_value self = cel_typed(shape), optional = {.type = CEL_OPTIONAL};
+    const struct cel_variable vars[] = {
+        {"self", self}, {"oldSelf", rule->is_old_optional ? optional : self}, {0}};
     SCOPED(err_fini) struct err err = {0};
     const struct cel_node *expr = NULL;
-    if (cel_parse(p->arena, text, variables, &expr, &err) < 0 && p->report)
+    if (cel_parse(p->arena, text, names, &expr, &err) == 0 &&
+        cel_check(p->arena, expr, vars, result, &err) == 0)
+        return expr;
+    if (p->report)
         p->report(p->ctx, shape, rule, err_text(&err));
-    return expr;
+    return NULL;
 }
 
 static struct planned_rule plan_rule(struct planner *p, const struct shape *shape,
                                      const struct rule *rule)
 {
-    struct planned_rule made = {.rule = rule, .expr = compile(p, shape, rule, rule->rule)};
+    struct planned_rule made = {.rule = rule,
+                                .expr = compile(p, shape, rule, rule->rule, CEL_BOOL)};
     if (rule->message_expression)
-        made.message = compile(p, shape, rule, rule->message_expression);
+        made.message = compile(p, shape, rule, rule->message_expression, CEL_STRING);
     if (!made.expr)
         return made;
     struct parts parts = {.arena = p->arena, .shape = shape};

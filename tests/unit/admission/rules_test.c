@@ -21,9 +21,23 @@ static const struct rule inner_rules[] = {
     {.rule = "!has(self.o) || !oldSelf.hasValue() || oldSelf.value().o == self.o",
      .message = "o is fixed",
      .is_old_optional = true},
+    {.rule = "!has(self.at) || self.at < timestamp('2030-01-01T00:00:00Z')",
+     .message = "at is soon"},
     {0},
 };
-static const struct field inner_fields[] = {{.name = "n", .type = F_INT64}, {0}};
+#define ANY(member)                                                                                \
+    {                                                                                              \
+        .name = member, .type = F_ANY                                                              \
+    }
+static const struct field inner_fields[] = {{.name = "n", .type = F_INT64},
+                                            {.name = "at", .type = F_TIME},
+                                            ANY("s"),
+                                            ANY("l"),
+                                            ANY("m"),
+                                            ANY("e"),
+                                            ANY("u"),
+                                            ANY("o"),
+                                            {0}};
 static const struct shape inner = {.name = "Inner", .fields = inner_fields, .rules = inner_rules};
 static const struct rule item_rules[] = {
     {.rule = "self.v < 10", .message = "v must be small", .field = "v"},
@@ -31,7 +45,7 @@ static const struct rule item_rules[] = {
     {0},
 };
 static const struct field item_fields[] = {
-    {.name = "k", .type = F_STRING}, {.name = "v", .type = F_INT64}, {0}};
+    {.name = "k", .type = F_STRING}, {.name = "v", .type = F_INT64}, ANY("l"), {0}};
 static const struct shape item = {.name = "Item", .fields = item_fields, .rules = item_rules};
 static const char *const item_keys[] = {"k", NULL};
 static const struct rule outer_rules[] = {
@@ -40,7 +54,8 @@ static const struct rule outer_rules[] = {
     {0},
 };
 static const struct field outer_fields[] = {
-    {.name = "name", .type = F_STRING},
+    ANY("name"),
+    ANY("bad"),
     {.name = "spec", .type = F_OBJECT, .of = &inner},
     {.name = "keyed",
      .type = F_LIST,
@@ -75,6 +90,9 @@ static const struct {
     {"{'spec':{'n':2,'l':[" FORTY "],'u':2},'keyed':[{'k':'a','v':20}]}", NULL,
      "spec" TROUBLE "'operation cancelled: actual cost limit exceeded': no further validation "
      "rules will be run due to call cost exceeds limit for rule: l is short\n"},
+    {"{'spec':{'n':1,'at':'2029-12-31T23:59:59Z'}}", NULL, ""},
+    {"{'spec':{'n':1,'at':'2030-01-01T00:00:00+00:00'}}", NULL, "spec" INVALID "at is soon\n"},
+    {"{'spec':{'n':1,'at':'soon'}}", NULL, "spec" TROUBLE "no time evaluating rule: at is soon\n"},
     /* messages */
     {"{'spec':{'n':1,'m':'y'}}", NULL, "spec: FieldValueRequired: Required value: m is y\n"},
     {"{'spec':{'n':1,'m':'y','e':''}}", NULL,
@@ -209,7 +227,7 @@ START_TEST(test_refused)
 {
     static const struct rule broken[] = {{.rule = "self.n ==", .message = "m1"},
                                          {.rule = "this.n", .message = "m2"},
-                                         {.rule = "self.n.matches('(')", .message = "m3"},
+                                         {.rule = "self.e.matches('(')", .message = "m3"},
                                          {.rule = "self.n == 1", .message_expression = "url('x')"},
                                          {0}};
     static const struct shape with_broken = {
@@ -230,8 +248,97 @@ START_TEST(test_refused)
 }
 END_TEST
 
+/* Mistakes that show before there is an object: expression over self, and what is said. */
+static const struct field checked_fields[] = {
+    {.name = "metadata", .type = F_META},
+    {.name = "i", .type = F_INT64},
+    {.name = "d", .type = F_NUMBER},
+    {.name = "s", .type = F_STRING},
+    {.name = "b", .type = F_BOOL},
+    {.name = "t", .type = F_TIME},
+    {.name = "q", .type = F_QUANTITY},
+    {.name = "any", .type = F_ANY},
+    {.name = "o", .type = F_OBJECT, .of = &item},
+    {.name = "list", .type = F_LIST, .item = F_OBJECT, .of = &item},
+    {.name = "texts", .type = F_LIST, .item = F_STRING},
+    {.name = "map", .type = F_MAP, .item = F_INT64},
+    {.name = "a-b", .type = F_BOOL},
+    {0}};
+static const struct {
+    const char *rule, *said;
+} checked[] = {
+    {"self.b", ""},
+    {"self.a__dash__b", ""},
+    {"self.x", "undefined field: x"},
+    {"has(self.o.x)", "undefined field: x"},
+    {"self.list.all(e, e.x == 1)", "undefined field: x"},
+    {"self.list[0].x == 1", "undefined field: x"},
+    {"self.?x.hasValue()", "undefined field: x"},
+    {"self.metadata.name == self.metadata.generateName", ""},
+    {"self.metadata.labels.a == 'b'", "undefined field: labels"},
+    {"self.i.x == 1", "type int has no member x"},
+    {"self.map.anything == 1", ""},
+    {"self.map.anything == ''", "no matching overload for == of (int, string)"},
+    {"self.any.x.y == 1 && self.q == '1' && self.q == 1", ""},
+    {"self.i", "it gives int, not bool"},
+    {"self.any", ""},
+    {"self.i == self.d", "no matching overload for == of (int, double)"},
+    {"self.i == null", ""},
+    {"self.i < self.d", ""},
+    {"self.i < self.s", "no matching overload for < of (int, string)"},
+    {"self.o < self.o", "no matching overload for < of (map, map)"},
+    {"self.i + self.d > 1.0", "no matching overload for + of (int, double)"},
+    {"self.s + self.s == ''", ""},
+    {"self.s - self.s == ''", "no matching overload for - of (string, string)"},
+    {"self.d % self.d == 1.0", "no matching overload for % of (double, double)"},
+    {"self.t - self.t > duration('1s') && self.t + duration('1s') > self.t", ""},
+    {"duration('1s') + self.t > self.t && duration('1s') - duration('1s') > duration('0s')", ""},
+    {"duration('1s') - self.t > self.t", "no matching overload for - of"},
+    {"-self.s == ''", "no matching overload for - of (string)"},
+    {"!self.i", "no matching overload for ! of (int)"},
+    {"self.b && self.i", "no matching overload for && of (bool, int)"},
+    {"self.i || self.b", "no matching overload for || of (int, bool)"},
+    {"self.i ? true : false", "no matching overload for ?: of (int)"},
+    {"(self.b ? 1 : 'a') == 1", "no matching overload for ?: of (int, string)"},
+    {"self.s in self.texts && self.s in self.map", ""},
+    {"self.s in self.s", "no matching overload for in of (string, string)"},
+    {"self.o['v'] == 1", "no matching overload for [] of (map, string)"},
+    {"self.texts['v'] == 'a'", "no matching overload for [] of (list, string)"},
+    {"self.texts[0].size() == 1", ""},
+    {"self.i.size() == 1", "no matching overload for size of (int)"},
+    {"self.s.contains(self.i)", "no matching overload for contains of (string, int)"},
+    {"self.texts.indexOf('a') + self.s.indexOf('a') == 1", ""},
+    {"self.i.all(x, true)", "no matching overload for a macro of (int)"},
+    {"self.texts.all(x, x)", "no matching overload for a macro's condition of (string)"},
+    {"self.texts.all(i, x, x == i)", "no matching overload for == of (string, int)"},
+    {"self.map.all(k, k == 1)", "no matching overload for == of (string, int)"},
+    {"self.map.all(k, v, k == '' && v == 1)", ""},
+    {"self.texts.map(x, x.size() > 1, x)[0] == 1", ""},
+    {"self.texts.filter(x, x == 1) == []", "no matching overload for == of (string, int)"},
+    {"self.texts.exists(self, self == 1)", "no matching overload for == of (string, int)"},
+    {"[?self.i] == []", "no matching overload for ? of (int)"},
+    {"self.?s.optMap(x, x + 'a').orValue('') == ''", ""},
+    {"self.s.optMap(x, x) == ''", "no matching overload for a macro of (string)"},
+    {"dyn(self.i) == self.s", ""},
+    {"oldSelf.x", "undefined field: x"},
+};
+
+START_TEST(test_checked)
+{
+    const struct rule alone[] = {{.rule = checked[_i].rule, .message = "m"}, {0}};
+    const struct shape shape = {.name = "Checked", .fields = checked_fields, .rules = alone};
+    const struct kind whole = {.kind = "Checked", .shape = &shape};
+    SCOPED(buf_fini) struct buf got = {0};
+    size_t mistakes = rules_check_kind(&whole, keep, &got);
+    ck_assert_msg(mistakes == (*checked[_i].said ? 1 : 0) &&
+                      strstr(buf_cstr(&got), checked[_i].said),
+                  "%s: %s", checked[_i].rule, buf_cstr(&got));
+}
+END_TEST
+
 SUITE(rules)
 {
+    LOOP("checked", test_checked, 0, ARRAY_LEN(checked));
     LOOP("causes", test_row, 0, ARRAY_LEN(rows));
     TESTS("rest", test_blocked, test_budget, test_refused);
 }
