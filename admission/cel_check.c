@@ -8,12 +8,6 @@
 #include "apiserver/base/mem.h"
 #include "openapi/kinds.h"
 
-/* Variables of the macros around, the innermost first. */
-struct scope {
-    const char *name, *second_name;
-    struct cel_value value, second;
-    const struct scope *up;
-};
 struct checker {
     struct arena *arena;
     const struct cel_variable *vars;
@@ -108,16 +102,13 @@ static bool is_object(const struct cel_value *v)
 
 /* ---- names and members ---- */
 
-static struct cel_value check(struct checker *c, node x, const struct scope *scope);
+static struct cel_value check(struct checker *c, node x, const struct cel_scope *scope);
 
-static struct cel_value check_variable(struct checker *c, node x, const struct scope *scope)
+static struct cel_value check_variable(struct checker *c, node x, const struct cel_scope *scope)
 {
-    for (; scope && !x->is_root; scope = scope->up) {
-        if (str_equal(scope->name, x->name))
-            return scope->value;
-        if (str_equal(scope->second_name, x->name))
-            return scope->second;
-    }
+    const struct cel_value *local = cel_scope_find(scope, x);
+    if (local)
+        return *local;
     for (const struct cel_variable *v = c->vars; v->name; v++)
         if (str_equal(v->name, x->name))
             return v->value;
@@ -136,7 +127,7 @@ static struct cel_value member_of(struct checker *c, const struct cel_value *tar
     return row ? of_row(row) : fail(c, arena_printf(c->arena, "undefined field: %s", name));
 }
 
-static struct cel_value check_select(struct checker *c, node x, const struct scope *scope)
+static struct cel_value check_select(struct checker *c, node x, const struct cel_scope *scope)
 {
     struct cel_value target = check(c, x->args[0], scope);
     if (target.type == CEL_OPTIONAL)
@@ -152,7 +143,7 @@ static bool is_number(enum cel_type type)
     return type == CEL_INT || type == CEL_UINT || type == CEL_DOUBLE;
 }
 
-static struct cel_value check_index(struct checker *c, node x, const struct scope *scope)
+static struct cel_value check_index(struct checker *c, node x, const struct cel_scope *scope)
 {
     struct cel_value args[] = {check(c, x->args[0], scope), check(c, x->args[1], scope)};
     if (args[0].type == CEL_OPTIONAL)
@@ -223,7 +214,7 @@ static bool are_comparable(enum cel_op op, enum cel_type x, enum cel_type y)
                       x == CEL_DURATION);
 }
 
-static struct cel_value check_binary(struct checker *c, node x, const struct scope *scope)
+static struct cel_value check_binary(struct checker *c, node x, const struct cel_scope *scope)
 {
     struct cel_value args[] = {check(c, x->args[0], scope), check(c, x->args[1], scope)};
     bool are_known = is_known(&args[0]) && is_known(&args[1]);
@@ -253,14 +244,14 @@ static struct cel_value check_binary(struct checker *c, node x, const struct sco
     }
 }
 
-static struct cel_value check_negate(struct checker *c, node x, const struct scope *scope)
+static struct cel_value check_negate(struct checker *c, node x, const struct cel_scope *scope)
 {
     struct cel_value v = check(c, x->args[0], scope);
     bool is_right = may_be(&v, CEL_INT) || may_be(&v, CEL_DOUBLE) || may_be(&v, CEL_DURATION);
     return is_right ? v : no_overload(c, "-", &v, 1);
 }
 
-static struct cel_value check_choose(struct checker *c, node x, const struct scope *scope)
+static struct cel_value check_choose(struct checker *c, node x, const struct cel_scope *scope)
 {
     struct cel_value condition = check(c, x->args[0], scope);
     struct cel_value ways[] = {check(c, x->args[1], scope), check(c, x->args[2], scope)};
@@ -273,7 +264,7 @@ static struct cel_value check_choose(struct checker *c, node x, const struct sco
 /* ---- lists, maps, calls ---- */
 
 /* The type of an item of a literal, seen through a question mark. */
-static void check_items(struct checker *c, node x, const struct scope *scope)
+static void check_items(struct checker *c, node x, const struct cel_scope *scope)
 {
     for (size_t i = 0; i < x->n; i++) {
         bool is_optional = x->args[i]->op == CEL_OP_IF_PRESENT;
@@ -285,7 +276,7 @@ static void check_items(struct checker *c, node x, const struct scope *scope)
 
 #define CALL_ARGS_MAX 4 /* of any function in the tables */
 
-static struct cel_value check_call(struct checker *c, node x, const struct scope *scope)
+static struct cel_value check_call(struct checker *c, node x, const struct cel_scope *scope)
 {
     struct cel_value args[CALL_ARGS_MAX] = {0};
     enum cel_type result = CEL_ERROR;
@@ -303,10 +294,10 @@ static struct cel_value check_call(struct checker *c, node x, const struct scope
 
 /* ---- macros ---- */
 
-/* The variables of a macro over a range; see bind in cel_eval.c. */
-static struct scope bind(node x, const struct cel_value *range, const struct scope *up)
+/* The variables of a macro over a range; see bind in cel_macro.c. */
+static struct cel_scope bind(node x, const struct cel_value *range, const struct cel_scope *up)
 {
-    struct scope s = {.name = x->name, .second_name = x->second, .up = up};
+    struct cel_scope s = {.name = x->name, .second_name = x->second, .up = up};
     bool is_json_map = range->type == CEL_MAP && (range->shape || range->has_item);
     struct cel_value item = is_object(range) ? anything : item_of(range);
     struct cel_value key = is_json_map               ? a(CEL_STRING)
@@ -350,14 +341,14 @@ static bool is_filter(node x, size_t i)
                       x->op == CEL_OP_EXISTS_ONE || x->op == CEL_OP_FILTER);
 }
 
-static struct cel_value check_macro(struct checker *c, node x, const struct scope *scope)
+static struct cel_value check_macro(struct checker *c, node x, const struct cel_scope *scope)
 {
     struct cel_value range = check(c, x->args[0], scope), last = anything;
     bool is_right = is_over_optional(x) ? may_be(&range, CEL_OPTIONAL)
                                         : may_be(&range, CEL_LIST) || may_be(&range, CEL_MAP);
     if (!is_right)
         return no_overload(c, "a macro", &range, 1);
-    struct scope inner = bind(x, &range, scope);
+    struct cel_scope inner = bind(x, &range, scope);
     if (is_over_optional(x))
         inner.value = anything;
     for (size_t i = 1; i < x->n; i++) {
@@ -368,7 +359,7 @@ static struct cel_value check_macro(struct checker *c, node x, const struct scop
     return macro_result(x, &range, &last);
 }
 
-static struct cel_value check(struct checker *c, node x, const struct scope *scope)
+static struct cel_value check(struct checker *c, node x, const struct cel_scope *scope)
 {
     if (c->mistake)
         return anything;

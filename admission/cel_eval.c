@@ -1,46 +1,34 @@
-/* Evaluation of CEL: operators, members, macros. An error is a value like others; && || and the
- * macros over lists absorb it when the other side decides. Source: the language definition of
- * cel-spec, sections "Logical Operators" and "Macros". */
+/* Evaluation of CEL: operators, members, lists and maps; the macros are in cel_macro.c. An error is
+ * a value like others; && || and some macros absorb it when the other side decides. Source: the
+ * language definition of cel-spec, "Logical Operators". */
 #include <inttypes.h>
 
 #include "admission/cel_tree.h"
 #include "apiserver/base/buf.h"
 #include "apiserver/base/mem.h"
 
-/* Variables of the macros around, the innermost first. */
-struct scope {
-    const char *name, *second_name; /* NULL = the macro has one only */
-    struct cel_value value, second;
-    const struct scope *up;
-};
-struct eval {
-    struct cel_ctx *c;
-    const struct cel_variable *vars;
-};
 typedef const struct cel_node *node;
-
-static struct cel_value eval(const struct eval *e, node x, const struct scope *scope);
-
-static bool is_true(const struct cel_value *v)
-{
-    return v->type == CEL_BOOL && v->b;
-}
-
-static bool is_false(const struct cel_value *v)
-{
-    return v->type == CEL_BOOL && !v->b;
-}
 
 /* ---- names and members ---- */
 
-static struct cel_value eval_variable(const struct eval *e, node x, const struct scope *scope)
+const struct cel_value *cel_scope_find(const struct cel_scope *scope,
+                                       const struct cel_node *variable)
 {
-    for (; scope && !x->is_root; scope = scope->up) {
-        if (str_equal(scope->name, x->name))
-            return scope->value;
-        if (str_equal(scope->second_name, x->name))
-            return scope->second;
+    for (; scope && !variable->is_root; scope = scope->up) {
+        if (str_equal(scope->name, variable->name))
+            return &scope->value;
+        if (str_equal(scope->second_name, variable->name))
+            return &scope->second;
     }
+    return NULL;
+}
+
+static struct cel_value eval_variable(const struct cel_eval *e, node x,
+                                      const struct cel_scope *scope)
+{
+    const struct cel_value *local = cel_scope_find(scope, x);
+    if (local)
+        return *local;
     for (const struct cel_variable *v = e->vars; v && v->name; v++)
         if (str_equal(v->name, x->name))
             return v->value;
@@ -111,9 +99,9 @@ static struct cel_value select_optional(struct cel_ctx *c, node x, const struct 
     return cel_some(c, is_there ? &found : NULL);
 }
 
-static struct cel_value eval_select(const struct eval *e, node x, const struct scope *scope)
+static struct cel_value eval_select(const struct cel_eval *e, node x, const struct cel_scope *scope)
 {
-    struct cel_value target = eval(e, x->args[0], scope), key, found;
+    struct cel_value target = cel_eval_node(e, x->args[0], scope), key, found;
     if (target.type == CEL_ERROR)
         return target;
     if (target.type == CEL_OPTIONAL || x->op == CEL_OP_OPTIONAL_SELECT) {
@@ -220,12 +208,12 @@ static struct cel_value is_in(struct cel_ctx *c, const struct cel_value *v,
     return cel_bool(false);
 }
 
-static struct cel_value eval_binary(const struct eval *e, node x, const struct scope *scope)
+static struct cel_value eval_binary(const struct cel_eval *e, node x, const struct cel_scope *scope)
 {
-    struct cel_value a = eval(e, x->args[0], scope);
+    struct cel_value a = cel_eval_node(e, x->args[0], scope);
     if (a.type == CEL_ERROR)
         return a;
-    struct cel_value b = eval(e, x->args[1], scope);
+    struct cel_value b = cel_eval_node(e, x->args[1], scope);
     if (b.type == CEL_ERROR)
         return b;
     switch (x->op) {
@@ -251,50 +239,50 @@ static struct cel_value eval_binary(const struct eval *e, node x, const struct s
 
 /* ---- logic ---- */
 
-static struct cel_value as_logic(struct cel_value v)
+struct cel_value cel_as_logic(struct cel_value v)
 {
     return v.type == CEL_BOOL || v.type == CEL_ERROR ? v : cel_no_overload();
 }
 
 /* What one side decides, it decides whatever the other is. */
-static struct cel_value eval_logic(const struct eval *e, node x, const struct scope *scope)
+static struct cel_value eval_logic(const struct cel_eval *e, node x, const struct cel_scope *scope)
 {
     bool deciding = x->op == CEL_OP_OR;
-    struct cel_value a = as_logic(eval(e, x->args[0], scope));
+    struct cel_value a = cel_as_logic(cel_eval_node(e, x->args[0], scope));
     if (a.type == CEL_BOOL && a.b == deciding)
         return a;
-    struct cel_value b = as_logic(eval(e, x->args[1], scope));
+    struct cel_value b = cel_as_logic(cel_eval_node(e, x->args[1], scope));
     if (b.type == CEL_BOOL && b.b == deciding)
         return b;
     return a.type == CEL_ERROR ? a : b;
 }
 
-static struct cel_value eval_not(const struct eval *e, node x, const struct scope *scope)
+static struct cel_value eval_not(const struct cel_eval *e, node x, const struct cel_scope *scope)
 {
-    struct cel_value v = as_logic(eval(e, x->args[0], scope));
+    struct cel_value v = cel_as_logic(cel_eval_node(e, x->args[0], scope));
     return v.type == CEL_BOOL ? cel_bool(!v.b) : v;
 }
 
-static struct cel_value eval_negate(const struct eval *e, node x, const struct scope *scope)
+static struct cel_value eval_negate(const struct cel_eval *e, node x, const struct cel_scope *scope)
 {
-    struct cel_value v = eval(e, x->args[0], scope);
+    struct cel_value v = cel_eval_node(e, x->args[0], scope);
     return v.type == CEL_ERROR ? v : cel_negate(&v);
 }
 
-static struct cel_value eval_choose(const struct eval *e, node x, const struct scope *scope)
+static struct cel_value eval_choose(const struct cel_eval *e, node x, const struct cel_scope *scope)
 {
-    struct cel_value v = as_logic(eval(e, x->args[0], scope));
-    return v.type == CEL_BOOL ? eval(e, x->args[v.b ? 1 : 2], scope) : v;
+    struct cel_value v = cel_as_logic(cel_eval_node(e, x->args[0], scope));
+    return v.type == CEL_BOOL ? cel_eval_node(e, x->args[v.b ? 1 : 2], scope) : v;
 }
 
 /* ---- lists, maps, calls ---- */
 
 /* An item or a map's value. False when it is optional and absent. */
-static bool eval_item(const struct eval *e, node x, const struct scope *scope,
+static bool eval_item(const struct cel_eval *e, node x, const struct cel_scope *scope,
                       struct cel_value *ret)
 {
     bool is_optional = x->op == CEL_OP_IF_PRESENT;
-    *ret = eval(e, is_optional ? x->args[0] : x, scope);
+    *ret = cel_eval_node(e, is_optional ? x->args[0] : x, scope);
     if (!is_optional || ret->type == CEL_ERROR)
         return true;
     if (ret->type != CEL_OPTIONAL) {
@@ -307,7 +295,7 @@ static bool eval_item(const struct eval *e, node x, const struct scope *scope,
     return is_there;
 }
 
-static struct cel_value eval_list(const struct eval *e, node x, const struct scope *scope)
+static struct cel_value eval_list(const struct cel_eval *e, node x, const struct cel_scope *scope)
 {
     struct cel_value *items = cel_alloc(e->c, x->n, sizeof *items);
     size_t n = 0;
@@ -325,9 +313,8 @@ static bool may_be_key(const struct cel_value *v)
            v->type == CEL_STRING;
 }
 
-/* Adds to a map that has room; what is wrong is an error, else null. */
-static struct cel_value put(struct cel_ctx *c, struct cel_value *items, size_t *n,
-                            const struct cel_value *key, const struct cel_value *value)
+struct cel_value cel_map_put(struct cel_ctx *c, struct cel_value *items, size_t *n,
+                             const struct cel_value *key, const struct cel_value *value)
 {
     struct cel_value before = {.type = CEL_MAP, .items = {items, *n}}, found;
     if (key->type == CEL_ERROR || value->type == CEL_ERROR)
@@ -341,15 +328,15 @@ static struct cel_value put(struct cel_ctx *c, struct cel_value *items, size_t *
     return (struct cel_value){.type = CEL_NULL};
 }
 
-static struct cel_value eval_map(const struct eval *e, node x, const struct scope *scope)
+static struct cel_value eval_map(const struct cel_eval *e, node x, const struct cel_scope *scope)
 {
     struct cel_value *items = cel_alloc(e->c, x->n, sizeof *items), value;
     size_t n = 0;
     for (size_t i = 0; items && i < x->n; i += 2) {
-        struct cel_value key = eval(e, x->args[i], scope);
+        struct cel_value key = cel_eval_node(e, x->args[i], scope);
         if (key.type != CEL_ERROR && !eval_item(e, x->args[i + 1], scope, &value))
             continue;
-        struct cel_value wrong = put(e->c, items, &n, &key, &value);
+        struct cel_value wrong = cel_map_put(e->c, items, &n, &key, &value);
         if (wrong.type == CEL_ERROR)
             return wrong;
     }
@@ -358,178 +345,18 @@ static struct cel_value eval_map(const struct eval *e, node x, const struct scop
 
 #define CALL_ARGS_MAX 4 /* of any function in the tables */
 
-static struct cel_value eval_call(const struct eval *e, node x, const struct scope *scope)
+static struct cel_value eval_call(const struct cel_eval *e, node x, const struct cel_scope *scope)
 {
     struct cel_value args[CALL_ARGS_MAX] = {0};
     for (size_t i = 0; i < x->n && i < CALL_ARGS_MAX; i++) {
-        args[i] = eval(e, x->args[i], scope);
+        args[i] = cel_eval_node(e, x->args[i], scope);
         if (args[i].type == CEL_ERROR)
             return args[i];
     }
     return cel_function_call(e->c, x, args);
 }
 
-/* ---- macros ---- */
-
-/* The i-th item of a range as the variables of a macro: of a list its items, with two variables
- * indices and items; of a map its keys, with two variables keys and values. */
-static struct scope bind(node x, const struct cel_value *range, size_t i, const struct scope *up)
-{
-    const struct cel_value *v = range->items.v;
-    struct scope s = {.name = x->name, .second_name = x->second, .up = up};
-    if (range->type == CEL_MAP) {
-        s.value = v[2 * i];
-        s.second = v[2 * i + 1];
-    } else {
-        s.value = x->second ? cel_int((int64_t)i) : v[i];
-        s.second = v[i];
-    }
-    return s;
-}
-
-static size_t count_items(const struct cel_value *range)
-{
-    return range->items.n / (range->type == CEL_MAP ? 2 : 1);
-}
-
-/* all, exists: an item that decides outweighs errors of others. */
-static struct cel_value decide(const struct eval *e, node x, const struct scope *scope,
-                               const struct cel_value *range)
-{
-    bool deciding = x->op == CEL_OP_EXISTS;
-    struct cel_value result = cel_bool(!deciding);
-    for (size_t i = 0; i < count_items(range) && !e->c->is_exhausted; i++) {
-        struct scope inner = bind(x, range, i, scope);
-        struct cel_value v = as_logic(eval(e, x->args[1], &inner));
-        if (v.type == CEL_BOOL && v.b == deciding)
-            return v;
-        if (v.type == CEL_ERROR && result.type != CEL_ERROR)
-            result = v;
-    }
-    return result;
-}
-
-static struct cel_value exactly_one(const struct eval *e, node x, const struct scope *scope,
-                                    const struct cel_value *range)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < count_items(range); i++) {
-        struct scope inner = bind(x, range, i, scope);
-        struct cel_value v = as_logic(eval(e, x->args[1], &inner));
-        if (v.type == CEL_ERROR)
-            return v;
-        n += v.b;
-    }
-    return cel_bool(n == 1);
-}
-
-/* The filter of a macro that changes what it keeps; NULL = it keeps all. */
-static node filter_of(node x)
-{
-    return x->op == CEL_OP_FILTER || x->n == 3 ? x->args[1] : NULL;
-}
-
-static struct cel_value is_kept(const struct eval *e, node x, const struct scope *inner)
-{
-    node filter = filter_of(x);
-    return filter ? as_logic(eval(e, filter, inner)) : cel_bool(true);
-}
-
-/* filter, map, transformList: what is kept of the items, and what it becomes. */
-static struct cel_value collect(const struct eval *e, node x, const struct scope *scope,
-                                const struct cel_value *range)
-{
-    struct cel_value *kept = cel_alloc(e->c, count_items(range), sizeof *kept);
-    size_t n = 0;
-    for (size_t i = 0; kept && i < count_items(range); i++) {
-        struct scope inner = bind(x, range, i, scope);
-        struct cel_value v = is_kept(e, x, &inner);
-        if (is_false(&v))
-            continue;
-        if (is_true(&v))
-            v = x->op == CEL_OP_FILTER ? inner.value : eval(e, x->args[x->n - 1], &inner);
-        if (v.type == CEL_ERROR)
-            return v;
-        kept[n++] = v;
-    }
-    return kept ? cel_list(kept, n) : cel_spent();
-}
-
-/* What a map's entry becomes: its value, or with transformMapEntry a map of one entry. */
-static struct cel_value put_entry(struct cel_ctx *c, node x, const struct scope *inner,
-                                  const struct cel_value *made, struct cel_value *items, size_t *n)
-{
-    if (x->op == CEL_OP_TRANSFORM_MAP || made->type == CEL_ERROR)
-        return put(c, items, n, &inner->value, made);
-    struct cel_value entry = made->type == CEL_MAP ? cel_open(c, made) : cel_no_overload();
-    if (entry.type == CEL_ERROR)
-        return entry;
-    if (entry.items.n != 2)
-        return cel_error("an entry is a map with one key");
-    return put(c, items, n, &entry.items.v[0], &entry.items.v[1]);
-}
-
-static struct cel_value transform_map(const struct eval *e, node x, const struct scope *scope,
-                                      const struct cel_value *range)
-{
-    size_t count = count_items(range), n = 0;
-    struct cel_value *items = cel_alloc(e->c, 2 * count, sizeof *items);
-    for (size_t i = 0; items && i < count; i++) {
-        struct scope inner = bind(x, range, i, scope);
-        struct cel_value v = is_kept(e, x, &inner);
-        if (is_false(&v))
-            continue;
-        if (is_true(&v))
-            v = eval(e, x->args[x->n - 1], &inner);
-        struct cel_value wrong = put_entry(e->c, x, &inner, &v, items, &n);
-        if (wrong.type == CEL_ERROR)
-            return wrong;
-    }
-    return items ? (struct cel_value){.type = CEL_MAP, .items = {items, n}} : cel_spent();
-}
-
-/* optMap, optFlatMap: over a value that may be absent. */
-static struct cel_value map_optional(const struct eval *e, node x, const struct scope *scope,
-                                     const struct cel_value *optional)
-{
-    if (optional->type != CEL_OPTIONAL)
-        return cel_no_overload();
-    if (!optional->inner)
-        return *optional;
-    struct scope inner = {.name = x->name, .value = *optional->inner, .up = scope};
-    struct cel_value v = eval(e, x->args[1], &inner);
-    if (v.type == CEL_ERROR || (x->op == CEL_OP_OPTIONAL_FLAT_MAP && v.type == CEL_OPTIONAL))
-        return v;
-    return x->op == CEL_OP_OPTIONAL_MAP ? cel_some(e->c, &v) : cel_no_overload();
-}
-
-static struct cel_value eval_macro(const struct eval *e, node x, const struct scope *scope)
-{
-    struct cel_value range = eval(e, x->args[0], scope);
-    if (range.type == CEL_ERROR)
-        return range;
-    if (x->op == CEL_OP_OPTIONAL_MAP || x->op == CEL_OP_OPTIONAL_FLAT_MAP)
-        return map_optional(e, x, scope, &range);
-    if (range.type != CEL_LIST && range.type != CEL_MAP)
-        return cel_no_overload();
-    range = cel_open(e->c, &range);
-    if (range.type == CEL_ERROR || !cel_spend(e->c, count_items(&range)))
-        return cel_spent();
-    switch (x->op) {
-    case CEL_OP_ALL:
-    case CEL_OP_EXISTS:
-        return decide(e, x, scope, &range);
-    case CEL_OP_EXISTS_ONE:
-        return exactly_one(e, x, scope, &range);
-    case CEL_OP_TRANSFORM_MAP:
-    case CEL_OP_TRANSFORM_ENTRY:
-        return transform_map(e, x, scope, &range);
-    default:
-        return collect(e, x, scope, &range);
-    }
-}
-
-static struct cel_value eval(const struct eval *e, node x, const struct scope *scope)
+struct cel_value cel_eval_node(const struct cel_eval *e, node x, const struct cel_scope *scope)
 {
     if (!cel_spend(e->c, 1))
         return cel_spent();
@@ -566,7 +393,7 @@ static struct cel_value eval(const struct eval *e, node x, const struct scope *s
     case CEL_OP_TRANSFORM_ENTRY:
     case CEL_OP_OPTIONAL_MAP:
     case CEL_OP_OPTIONAL_FLAT_MAP:
-        return eval_macro(e, x, scope);
+        return cel_eval_macro(e, x, scope);
     default:
         return eval_binary(e, x, scope);
     }
@@ -576,7 +403,7 @@ struct cel_value cel_eval(struct arena *arena, const struct cel_node *expr,
                           const struct cel_variable *vars, uint64_t steps_max, uint64_t *ret_taken)
 {
     struct cel_ctx c = {.arena = arena, .steps = steps_max};
-    struct cel_value v = eval(&(struct eval){&c, vars}, expr, NULL);
+    struct cel_value v = cel_eval_node(&(struct cel_eval){&c, vars}, expr, NULL);
     if (ret_taken)
         *ret_taken = steps_max - c.steps;
     return c.is_exhausted ? cel_spent() : v;

@@ -99,6 +99,31 @@ enum cel_order cel_compare(const struct cel_value *a, const struct cel_value *b)
 bool cel_find(struct cel_ctx *c, const struct cel_value *map, const struct cel_value *key,
               struct cel_value *ret);
 
+/* ---- evaluation (cel_eval.c, cel_macro.c) ---- */
+/* Variables of the macros around, the innermost first. */
+struct cel_scope {
+    const char *name, *second_name; /* NULL = the macro has one only */
+    struct cel_value value, second;
+    const struct cel_scope *up;
+};
+/* What a variable of the macros around stands for; NULL when it is none of them. */
+const struct cel_value *cel_scope_find(const struct cel_scope *scope,
+                                       const struct cel_node *variable);
+struct cel_eval {
+    struct cel_ctx *c;
+    const struct cel_variable *vars;
+};
+struct cel_value cel_eval_node(const struct cel_eval *e, const struct cel_node *x,
+                               const struct cel_scope *scope);
+struct cel_value cel_eval_macro(const struct cel_eval *e, const struct cel_node *x,
+                                const struct cel_scope *scope);
+/* A truth value or an error as it is, no such overload for all others. */
+struct cel_value cel_as_logic(struct cel_value v);
+/* Adds an entry to a map that has room for it; gives what is wrong with it as an error, else null.
+ */
+struct cel_value cel_map_put(struct cel_ctx *c, struct cel_value *items, size_t *n,
+                             const struct cel_value *key, const struct cel_value *value);
+
 /* ---- functions (cel_call.c) ---- */
 #define CEL_FORMS_MAX 12 /* of one name with one number of arguments */
 /* The forms of a function for n arguments, the target among them; 0 when there is none, and why. */

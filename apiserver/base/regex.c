@@ -304,7 +304,8 @@ static void swap_lists(struct machine *m)
     m->next.n = 0;
 }
 
-/* The last character before a place; -1 at the start. */
+/* The last character before a place; -1 at the start. Bytes that are no character each count as
+ * one. */
 static int64_t rune_before(struct str text, size_t at)
 {
     size_t start = at, length = 0;
@@ -313,7 +314,8 @@ static int64_t rune_before(struct str text, size_t at)
     do
         start--;
     while (start > 0 && at - start < 4 && (text.p[start] & 0xC0) == 0x80);
-    return rune_at(text, start, &length);
+    int64_t rune = rune_at(text, start, &length);
+    return start + length == at ? rune : 0xFFFD;
 }
 
 static struct found run(struct machine *m, struct str text, size_t from, bool any_will_do)

@@ -148,6 +148,11 @@ START_TEST(test_from)
     ck_assert(regex_find(re, STR("ab b"), 1, &start, &end));
     ck_assert_uint_eq(start, 3); /* what is before from is still seen */
     ck_assert(!regex_find(re, STR("ab b"), 4, &start, &end));
+    ck_assert(regex_find(re,
+                         STR("a\xa9\xa9"
+                             "b"),
+                         3, &start, &end)); /* bytes that are no character are no word */
+    ck_assert_uint_eq(start, 3);
 }
 END_TEST
 
