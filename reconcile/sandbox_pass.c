@@ -398,8 +398,8 @@ static int write_back(struct pass *p, const cJSON *status, const char *pod_name_
     if (rc == -ERR_NOT_FOUND)
         return 0;
     if (rc == -ERR_INVALID) {
-        /* A rule that came later than the object (63 characters with a service): nothing to gain by
-         * trying again. */
+        /* Not by a rule that is younger than the object, which would let this through: the object
+         * itself is broken, so there is nothing to gain by trying again. */
         log_warn("status refused sandbox=%s: %s", p->key, err_text(&err));
         return 0;
     }

@@ -233,6 +233,13 @@ LONG=$(times 64 n)
 post "$(sandbox "$LONG" '.spec.service = true')"
 invalid "a name of 64 characters with a service" "Sandbox.agents.x-k8s.io \"$LONG\"" \
     'FieldValueInvalid metadata.name Invalid value: must have at most 63 characters when spec.service is true: it names the service' "${POST[@]}"
+post "$(sandbox a.b '.spec.service = true')"
+invalid "a name with a dot and a service" 'Sandbox.agents.x-k8s.io "a.b"' \
+    'FieldValueInvalid metadata.name Invalid value: must not contain dots when spec.service is true: it names the service' "${POST[@]}"
+LONG=$(times 239 n)
+invalid "a template's name of 239 characters" "SandboxTemplate.extensions.agents.x-k8s.io \"$LONG\"" \
+    'FieldValueInvalid metadata.name Invalid value: must have at most 238 characters unless networkPolicyManagement is Unmanaged: with -network-policy behind, it names the network policy' \
+    POST "$EXTENSIONS/sandboxtemplates" "${JSON[@]}" -d "$(sandbox "$LONG" '.kind = "SandboxTemplate" | .apiVersion = "extensions.agents.x-k8s.io/v1beta1"')"
 post_jq '.metadata.labels = {"-x": "1"}'
 invalid "label key" "$A" "FieldValueInvalid metadata.labels Invalid value: \"-x\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')" "${POST[@]}"
 post_jq '.metadata.labels = {x: "a b"}'
@@ -248,6 +255,19 @@ FieldValueRequired metadata.ownerReferences[0].apiVersion Required value: must n
 FieldValueRequired metadata.ownerReferences[0].kind Required value: must not be empty
 FieldValueRequired metadata.ownerReferences[0].name Required value: must not be empty
 FieldValueRequired metadata.ownerReferences[0].uid Required value: must not be empty" "${POST[@]}"
+
+# ---- a claim that has its sandbox stays with its pool (IL-010) ----
+CLAIM=$EXTENSIONS/sandboxclaims/bound
+MOVE=(-H 'Content-Type: application/merge-patch+json' -d '{"spec":{"warmPoolRef":{"name":"q"}}}')
+answers "a claim" 201 POST "$EXTENSIONS/sandboxclaims" "${JSON[@]}" \
+    -d '{"apiVersion":"extensions.agents.x-k8s.io/v1beta1","kind":"SandboxClaim","metadata":{"name":"bound"},"spec":{"warmPoolRef":{"name":"p"}}}'
+answers "without a sandbox it can name another pool" 200 PATCH "$CLAIM" -H 'Content-Type: application/merge-patch+json' -d '{"spec":{"warmPoolRef":{"name":"o"}}}'
+answers "it gets a sandbox" 200 PATCH "$CLAIM/status" -H 'Content-Type: application/merge-patch+json' -d '{"status":{"sandbox":{"name":"s"}}}'
+settle
+invalid "with a sandbox it cannot" 'SandboxClaim.extensions.agents.x-k8s.io "bound"' \
+    'FieldValueInvalid spec.warmPoolRef Invalid value: cannot change any more: the claim has its sandbox' PATCH "$CLAIM" "${MOVE[@]}"
+answers "all else can change" 200 PATCH "$CLAIM" -H 'Content-Type: application/merge-patch+json' -d '{"spec":{"lifecycle":{"shutdownPolicy":"Delete"}}}'
+settle
 
 # ---- updates ----
 PUT=(PUT "$SANDBOXES/there" "${JSON[@]}" --data-binary)

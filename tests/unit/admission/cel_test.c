@@ -786,7 +786,7 @@ static const struct {
     {"", "", "google.protobuf.UInt", MESSAGES},
     {"", "", "google.protobuf.StringValue", MESSAGES},
     {"basic", "unbound_is_runtime_error", "", UNBOUND},
-    {"parse", "", "a.", UNBOUND},
+    {"parse", "", "() || true", UNBOUND},
     {"fields", "qualified_ident", "", CONTAINER},
     {"fields", "map_field_select", "", CONTAINER},
     {"fields", "ident_with_longest_prefix_check", "", CONTAINER},
@@ -831,6 +831,7 @@ static const char *run_vector(struct arena *arena, const struct pb *test)
     return is_same(got, expected) ? NULL : got.type == CEL_ERROR ? got.error : "another value";
 }
 
+/* All but math_ext, an extension that Kubernetes does not enable. */
 static const char *const files[] = {
     "basic",     "comparisons", "conversions", "fields",  "integer_math", "fp_math",
     "lists",     "logic",       "macros",      "macros2", "namespace",    "network_ext",
