@@ -127,6 +127,7 @@ static const struct {
     {step_stored, ON_UPDATE},        {step_generate_name, ON_CREATE},
     {step_generation, ON_UPDATE},    {step_write_managers, ALWAYS},
     {step_validate, ALWAYS},         {step_finalizer_warnings, ALWAYS},
+    {step_hints, ON_CREATE},
 };
 
 static int run_steps(struct admission *a, struct err *err)

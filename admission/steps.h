@@ -49,6 +49,9 @@ int step_owners(struct admission *a, struct err *err);
 int step_generation(struct admission *a, struct err *err);
 int step_finalizer_warnings(struct admission *a, struct err *err);
 
+/* hints.c */
+int step_hints(struct admission *a, struct err *err);
+
 /* validate_meta.c, rules.c: causes */
 void metadata_validate(const struct admission *a, struct err *causes);
 /* The rules of the kind's table; or, when others failed, that they were not looked at. */

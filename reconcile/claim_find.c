@@ -175,6 +175,7 @@ static enum next adopt(struct claim_run *p)
         return NEXT_STOP;
     if (outcome == BIND_DONE) {
         run_tell_adopted(p, meta_name(p->sandbox));
+        run_tell_endless(p, p->sandbox);
         claim_metric_created(p->claim, p->sandbox, true);
         return run_stop(p, 0);
     }
@@ -190,6 +191,7 @@ static enum next created(struct claim_run *p, const struct object *object)
     SCOPED_FREE char *note = xasprintf("Created Sandbox \"%s\"", object->name);
     p->sandbox = object_tree(object);
     run_tell(p, &(struct event_text){"Normal", "SandboxProvisioned", "Provisioning", note});
+    run_tell_endless(p, p->sandbox);
     claim_metric_created(p->claim, p->sandbox, false);
     return NEXT_CONCLUDE;
 }

@@ -82,6 +82,16 @@ void run_tell_adopted(struct claim_run *p, const char *name)
     run_tell(p, &(struct event_text){"Normal", "SandboxAdopted", "Adoption", note});
 }
 
+void run_tell_endless(struct claim_run *p, const cJSON *sandbox)
+{
+    const char *policy = json_str_or(sandbox, "spec.podTemplate.spec.restartPolicy", "Always");
+    if (json_at(p->claim, "spec.lifecycle.ttlSecondsAfterFinished") && str_equal(policy, "Always"))
+        run_tell(p,
+                 &(struct event_text){"Warning", "TTLNeverBegins", "Lifecycle",
+                                      "ttlSecondsAfterFinished begins when the Pod has finished, "
+                                      "which one with restartPolicy Always never does"});
+}
+
 void run_tell_expired(struct claim_run *p)
 {
     run_tell(p, &(struct event_text){"Normal", "ClaimExpired", "Claim Expired", "Claim expired"});
@@ -153,6 +163,7 @@ void run_announce(struct claim_run *p)
         run_read(p, &kind_sandbox, name, &sandbox) < 0)
         return;
     run_tell_adopted(p, name);
+    run_tell_endless(p, sandbox);
     claim_metric_created(p->claim, sandbox, true);
     if (claim_is_ready(json_get(p->claim, "status")))
         claim_metric_ready(p->claim, sandbox, p->observed_ms, run_now_ms(p));

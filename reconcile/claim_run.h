@@ -60,6 +60,8 @@ enum next run_stop(struct claim_run *p, int rc);
 enum next run_cut_off(struct claim_run *p, const char *what, const struct err *err);
 void run_tell(struct claim_run *p, const struct event_text *text);
 void run_tell_adopted(struct claim_run *p, const char *name);
+/* Warns of a time to live that will never begin; sandbox: the one just got. */
+void run_tell_endless(struct claim_run *p, const cJSON *sandbox);
 void run_tell_expired(struct claim_run *p);
 /* 0 with *ret NULL when there is none; a failure has ended the pass. */
 int run_read(struct claim_run *p, const struct kind *kind, const char *name, cJSON **ret);

@@ -661,11 +661,6 @@ int sandbox_events(const cJSON *sandbox, const cJSON *old_status, const cJSON *n
             ret[n].note = json_str_or(condition_find(after, "Ready"), "message", "");
         n++;
     }
-    const cJSON *scheduled = condition_find(after, "PodScheduled");
-    if (condition_has_reason(after, "PodScheduled", "Unschedulable") &&
-        !condition_has_reason(before, "PodScheduled", "Unschedulable"))
-        ret[n++] = (struct event_text){"Warning", "SandboxUnschedulable", "Scheduling",
-                                       json_str_or(scheduled, "message", "")};
     if (condition_has_reason(after, "Suspended", "PodTerminated") &&
         !condition_has_reason(before, "Suspended", "PodTerminated"))
         ret[n++] =

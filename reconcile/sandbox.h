@@ -83,7 +83,7 @@ bool sandbox_status_differs(const cJSON *old_status, const cJSON *new_status);
 /* ---- events ---- */
 
 /* Notes are borrowed from new_status or static. */
-#define SANDBOX_EVENTS_MAX 5
+#define SANDBOX_EVENTS_MAX 4
 /* Events that the change from one status to the next calls for; their number. Expiry with policy
  * Delete is silent. */
 int sandbox_events(const cJSON *sandbox, const cJSON *old_status, const cJSON *new_status,

@@ -241,6 +241,46 @@ static const struct {
      "\"spec.zeta\""},
 };
 
+#define USE(list, name, path) ",\"" list "\":[{\"name\":\"" name "\",\"" path "\":\"/d\"}]"
+#define CONTAINER(name, use) "{\"name\":\"" name "\",\"image\":\"i\"" use "}"
+
+/* IL-067: volume claim templates w and x; the one that no container mounts is warned of. */
+static const struct {
+    const char *pod; /* its spec */
+    const char *warnings;
+} mounts[] = {
+    {"\"containers\":[" CONTAINER("c", "") "]",
+     "spec.volumeClaimTemplates: no container mounts volume \"w\"\n"
+     "spec.volumeClaimTemplates: no container mounts volume \"x\""},
+    {"\"containers\":[" CONTAINER("c", USE("volumeMounts", "w", "mountPath")) "]",
+     "spec.volumeClaimTemplates: no container mounts volume \"x\""},
+    {"\"containers\":[" CONTAINER("c", USE("volumeMounts", "w", "mountPath")) "," CONTAINER(
+         "d", USE("volumeDevices", "x", "devicePath")) "]",
+     ""},
+    {"\"containers\":[" CONTAINER(
+         "c", USE("volumeMounts", "x",
+                  "mountPath")) "],\"initContainers\":[" CONTAINER("i", USE("volumeMounts", "w",
+                                                                            "mountPath")) "]",
+     ""},
+};
+
+START_TEST(test_mounts)
+{
+    setup();
+    SCOPED(pairs_fini) struct pairs warnings = {0};
+    SCOPED(err_fini) struct err err = {0};
+    SCOPED_FREE char *body = xasprintf(
+        "{" HEAD "\"metadata\":{\"name\":\"a\"},\"spec\":{\"podTemplate\":{\"spec\":{%s}},"
+        "\"volumeClaimTemplates\":[{\"metadata\":{\"name\":\"w\"},\"spec\":{}},{\"metadata\":{"
+        "\"name\":\"x\"},\"spec\":{}}]}}",
+        mounts[_i].pod);
+    const struct admit_request req = {0};
+    SCOPED_FREE char *got = run(&req, body, &warnings, &err);
+    ck_assert_msg(got != NULL, "%s", err_text(&err));
+    check_warnings(&warnings, mounts[_i].warnings);
+}
+END_TEST
+
 START_TEST(test_create)
 {
     setup();
@@ -698,6 +738,7 @@ END_TEST
 
 SUITE(admit)
 {
+    LOOP("mounts", test_mounts, 0, ARRAY_LEN(mounts));
     LOOP("create", test_create, 0, ARRAY_LEN(creates));
     LOOP("update", test_update, 0, ARRAY_LEN(updates));
     LOOP("volumes", test_volumes, 0, ARRAY_LEN(volumes));

@@ -592,6 +592,35 @@ START_TEST(test_retain)
 }
 END_TEST
 
+/* IL-074: a Pod that restarts for ever never begins the time that is to follow its end. */
+static const struct {
+    const char *policy, *lifecycle;
+    bool is_warm, is_told;
+} endless[] = {
+    {"null", ",\"lifecycle\":{\"ttlSecondsAfterFinished\":5}", false, true},
+    {"\"Always\"", ",\"lifecycle\":{\"ttlSecondsAfterFinished\":5}", false, true},
+    {"\"Always\"", ",\"lifecycle\":{\"ttlSecondsAfterFinished\":5}", true, true},
+    {"\"Never\"", ",\"lifecycle\":{\"ttlSecondsAfterFinished\":5}", true, false},
+    {"\"OnFailure\"", ",\"lifecycle\":{\"ttlSecondsAfterFinished\":5}", false, false},
+    {"null", "", false, false},
+};
+
+START_TEST(test_time_that_never_begins)
+{
+    pool_world_edit(reg(), &kind_sandbox_template, "t", "spec|podTemplate|spec|restartPolicy",
+                    endless[_i].policy);
+    if (endless[_i].is_warm)
+        pool_world_member(reg(), "p-1", "n", MEMBER_READY);
+    post("c", "", endless[_i].lifecycle);
+    pass("c");
+    const char *got = endless[_i].is_warm ? "SandboxAdopted" : "SandboxProvisioned";
+    ck_assert_str_eq(cluster.last_event, endless[_i].is_told ? "TTLNeverBegins" : got);
+    int events = cluster.events;
+    pass("c");
+    ck_assert_int_eq(cluster.events, events);
+}
+END_TEST
+
 static const char *const ends[] = {"Retain", "Delete", "DeleteForeground"};
 
 /* IL-079: the time was extended while the pass judged by the version before: nothing is deleted.
@@ -1315,6 +1344,7 @@ SUITE(claim_pass)
     tcase_add_loop_test(tc, test_delete_with_expired_sandbox, 0, (int)ARRAY_LEN(policies));
     tcase_add_loop_test(tc, test_delete, 0, (int)ARRAY_LEN(policies));
     tcase_add_loop_test(tc, test_extended_while_it_ends, 0, (int)ARRAY_LEN(ends));
+    tcase_add_loop_test(tc, test_time_that_never_begins, 0, (int)ARRAY_LEN(endless));
     tcase_add_loop_test(tc, test_unserved_claim_ends, 0, (int)ARRAY_LEN(ends));
     tcase_add_loop_test(tc, test_fault_cold, 0, n);
     tcase_add_loop_test(tc, test_fault_adoption, 0, n);

@@ -1004,7 +1004,7 @@ static const struct pvc_row {
      "{" META(",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"," OURS) "}", STEP_KEEP, NULL},
 };
 
-START_TEST(test_pvc_step) /* IL-064 */
+START_TEST(test_pvc_step)
 {
     const struct pvc_row *row = &pvc_rows[_i];
     SCOPED(json_free_p) cJSON *sandbox = sandbox_with("", "", "{}");
