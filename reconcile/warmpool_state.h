@@ -28,7 +28,7 @@ struct pool_memory {
     bool missing_told;
     int64_t status_at_ms; /* of the last status write; monotonic */
     struct retry retry;
-    int64_t failed_ms;           /* when members were given up last; unix */
+    int64_t failed_ms;           /* when the last try was given up; unix */
     struct trouble last_failure; /* why */
     char tried[NAME_HASH_SIZE];  /* hash of the blueprint that retry is about */
 };

@@ -65,6 +65,15 @@ static bool has_proof(const struct pool_pass *p)
     return false;
 }
 
+/* Members as old as those given up before are no new try: they belong to the same one. */
+static bool is_new_try(const struct pool_pass *p)
+{
+    bool is_new = p->memory->retry.failures == 0;
+    for (size_t i = 0; i < p->n_doomed && !is_new; i++)
+        is_new = p->doomed[i]->created_ms >= p->memory->failed_ms;
+    return is_new;
+}
+
 void pool_see_stuck(struct pool_pass *p)
 {
     struct pool_memory *m = p->memory;
@@ -72,8 +81,10 @@ void pool_see_stuck(struct pool_pass *p)
         start_anew(m);
     if (p->n_doomed == 0)
         return;
-    retry_failed(&m->retry, pool_now_ms(p));
-    m->failed_ms = clock_unix_ms(pool_env(p)->clock);
+    if (is_new_try(p)) {
+        retry_failed(&m->retry, pool_now_ms(p));
+        m->failed_ms = clock_unix_s(pool_env(p)->clock) * 1000; /* as exact as creations are */
+    }
     if (trouble_among(p, p->doomed, p->n_doomed, &m->last_failure))
         return;
     SCOPED(buf_fini) struct buf text = {0};

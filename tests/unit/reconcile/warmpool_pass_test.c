@@ -694,6 +694,28 @@ START_TEST(test_image_that_does_not_exist)
 }
 END_TEST
 
+START_TEST(test_one_after_the_other_is_one_try) /* IL-047: those of one age, whenever they go */
+{
+    create_template("t", "");
+    create_pool(",\"replicas\":3");
+    settle();
+    for (size_t i = 0; i < 3; i++) {
+        SCOPED_FREE char *name = name_of(i);
+        pod_condition(name, "False", "Unschedulable");
+    }
+    clock_fake_advance(&fx.world.clock, GRACE_MS + 1000);
+    pass_ok();
+    SCOPED(list_result_fini) struct list_result first = sandboxes();
+    ck_assert_uint_eq(first.n, 3); /* held */
+    for (size_t i = 0; i < 3; i++) {
+        pod_condition(first.objects[i]->name, "True", ""); /* a node, long ago: too late */
+        settle();
+        ck_assert_uint_eq(count(), 3); /* its successor is there at once */
+        clock_fake_advance(&fx.world.clock, 2000);
+    }
+}
+END_TEST
+
 START_TEST(test_one_that_works_is_proof) /* IL-047 */
 {
     create_template("t", "");
@@ -1112,6 +1134,7 @@ SUITE(warmpool_pass)
         test_switch_template,
         test_missing_template,
         test_image_that_does_not_exist,
+        test_one_after_the_other_is_one_try,
         test_one_that_works_is_proof,
         test_refused_members,
         test_stuck,
