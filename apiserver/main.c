@@ -186,7 +186,7 @@ static bool flags_check(const struct flags *f)
         wrong = "--without-cluster needs --client-ca-file and takes no --kubeconfig";
     else if (!f->client_ca_file != !f->requestheader_ca_file && !f->without_cluster)
         wrong = "--client-ca-file and --requestheader-client-ca-file go together";
-    for (size_t i = 0; f->policy_resolvers[i]; i++) {
+    for (size_t i = 0; f->policy_resolvers && f->policy_resolvers[i]; i++) {
         SCOPED_FREE char *block = template_host_block(f->policy_resolvers[i]);
         if (!block)
             wrong = "--sandbox-policy-resolvers are addresses, as 169.254.20.10";
