@@ -44,6 +44,10 @@ struct admit_request {
     const struct pairs *decode_findings;
 };
 
+/* Whether the object is the one that the URL names. admit() asks as well; before it, who must say
+ * so before it is known whether there is one. */
+int admit_check_name(const cJSON *object, const char *url_name, struct err *err);
+
 /* Turns the tree that a client sent (or a patch produced) into the tree to store: object is changed
  * in place; its metadata.resourceVersion is left as the client sent it (the registry compares and
  * removes it). Warnings are added as names. On create uid, creationTimestamp, generation 1 and a

@@ -290,10 +290,8 @@ static int refuse_strictly(const struct admission *a, const char *patched,
 {
     SCOPED(buf_fini) struct buf list = {0};
     print_findings(a->req->decode_findings, &list);
-    for (size_t i = 0; i < unknown->n; i++) {
-        buf_printf(&list, "%sunknown field ", list.len ? ", " : "");
-        goprint_quoted(unknown->v[i].name, &list);
-    }
+    for (size_t i = 0; i < unknown->n; i++)
+        buf_printf(&list, "%sunknown field \"%s\"", list.len ? ", " : "", unknown->v[i].name);
     if (list.len == 0)
         return 0;
     SCOPED_FREE char *why = xasprintf("strict decoding error: %s", buf_cstr(&list));
@@ -305,11 +303,8 @@ static void warn_of_findings(struct admission *a, const struct pairs *unknown)
     const struct pairs *findings = a->req->decode_findings;
     for (size_t i = 0; findings && i < findings->n; i++)
         warn(a, "%s", findings->v[i].name);
-    for (size_t i = 0; i < unknown->n; i++) {
-        SCOPED(buf_fini) struct buf quoted = {0};
-        goprint_quoted(unknown->v[i].name, &quoted);
-        warn(a, "unknown field %s", buf_cstr(&quoted));
-    }
+    for (size_t i = 0; i < unknown->n; i++)
+        warn(a, "unknown field \"%s\"", unknown->v[i].name);
 }
 
 /* Removed in every mode; repeated members were settled by the reader. Order: repeated, metadata's,

@@ -23,22 +23,25 @@ static int check_namespace(struct admission *a, struct err *err)
     return 0;
 }
 
-int step_identity(struct admission *a, struct err *err)
+int admit_check_name(const cJSON *object, const char *url_name, struct err *err)
 {
-    int rc = check_namespace(a, err);
-    if (rc < 0 || !a->req->name)
-        return rc;
-    const char *name = json_str_or(a->object, "metadata.name", "");
+    const char *name = json_str_or(object, "metadata.name", "");
     if (name[0] == '\0')
         return err_set(
             err, ERR_BAD_REQUEST,
             "the name of the object (%s based on URL) was undeterminable: name must be provided",
-            a->req->name);
-    if (strcmp(name, a->req->name) != 0)
+            url_name);
+    if (strcmp(name, url_name) != 0)
         return err_set(err, ERR_BAD_REQUEST,
                        "the name of the object (%s) does not match the name on the URL (%s)", name,
-                       a->req->name);
+                       url_name);
     return 0;
+}
+
+int step_identity(struct admission *a, struct err *err)
+{
+    int rc = check_namespace(a, err);
+    return rc < 0 || !a->req->name ? rc : admit_check_name(a->object, a->req->name, err);
 }
 
 /* ---- the namespace ---- */

@@ -78,7 +78,7 @@ static void check_owner_version(const cJSON *owner, const char *path, struct err
     SCOPED_FREE char *field = xasprintf("%s.apiVersion", path);
     if (version[0] == '\0')
         err_cause(causes, "FieldValueRequired", field, "Required value: must not be empty");
-    else if (slash && strchr(slash + 1, '/'))
+    else if (slash && (slash[1] == '\0' || strchr(slash + 1, '/')))
         refuse(causes, field, json_get(owner, "apiVersion"),
                "must be <group>/<version> or <version>");
 }

@@ -4,6 +4,7 @@
 #include "apiserver/http/negotiate.h"
 
 #include <stdlib.h>
+#include <strings.h>
 
 #include "apiserver/base/mem.h"
 
@@ -306,14 +307,19 @@ struct body_name {
     enum body_type type;
 };
 
-static const struct body_name *find_body(const struct pairs *headers, const struct body_name *names)
+/* The type of a patch is compared as it is written, that of an object in any case. */
+static const struct body_name *find_body(const struct pairs *headers, const struct body_name *names,
+                                         bool is_any_case)
 {
     const char *given = pairs_get_ci(headers, "Content-Type");
     struct str rest = STR(given ? given : ""), name = trim(next_part(&rest, ';'));
     if (!given || !*given)
         name = STR("");
     for (; names->name; names++)
-        if (str_eq(name, names->name) && (*names->name || !given || !*given))
+        if ((is_any_case
+                 ? name.n == strlen(names->name) && strncasecmp(name.p, names->name, name.n) == 0
+                 : str_eq(name, names->name)) &&
+            (*names->name || !given || !*given))
             return names;
     return NULL;
 }
@@ -322,7 +328,7 @@ int negotiate_body(const struct pairs *headers, enum body_type *ret, struct err 
 {
     static const struct body_name names[] = {
         {"", BODY_JSON}, {"application/json", BODY_JSON}, {"application/yaml", BODY_YAML}, {0}};
-    const struct body_name *found = find_body(headers, names);
+    const struct body_name *found = find_body(headers, names, true);
     if (!found)
         return err_set(
             err, ERR_UNSUPPORTED_MEDIA,
@@ -338,7 +344,7 @@ int negotiate_patch(const struct pairs *headers, enum body_type *ret, struct err
                                              {"application/merge-patch+json", BODY_MERGE_PATCH},
                                              {"application/apply-patch+yaml", BODY_APPLY},
                                              {0}};
-    const struct body_name *found = find_body(headers, names);
+    const struct body_name *found = find_body(headers, names, false);
     if (!found)
         return err_set(
             err, ERR_UNSUPPORTED_MEDIA,

@@ -32,6 +32,7 @@ int verb_update(struct pipeline *p, struct request *req, struct response *resp, 
                                     .namespace_name = r->namespace_name,
                                     .name = r->name,
                                     .is_status = strcmp(r->subresource, "status") == 0,
+                                    .sent = tree,
                                     .change = give_copy,
                                     .ctx = tree};
     int result = registry_update(p->config.registry, &update, &options, &o, err);

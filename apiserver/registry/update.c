@@ -226,6 +226,8 @@ int registry_update(struct registry *r, const struct update_request *req,
     SCOPED(err_fini) struct err e = {0};
     struct object *cached = NULL;
     deadline_default(&u.deadline_ms);
+    if (req->sent && admit_check_name(req->sent, req->name, err) < 0)
+        return -(int)err->code;
     if (registry_wait_loaded(r, req->kind, err) < 0)
         return -ERR_UNAVAILABLE;
     if (current_cached(r, u.table, req->namespace_name, req->name, &cached) == 0)

@@ -191,7 +191,7 @@ static const struct {
     {"application/json", BODY_JSON, -1},
     {"application/json; charset=utf-8", BODY_JSON, -1},
     {"application/yaml", BODY_YAML, -1},
-    {"Application/JSON", -1, -1},
+    {"Application/JSON", BODY_JSON, -1},
     {"text/plain", -1, -1},
     {";;;", -1, -1},
     {"application/cbor", -1, -1},
