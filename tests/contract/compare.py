@@ -59,12 +59,7 @@ ALLOWED = [
     ("scale: parent", "$.body.metadata.managedFields", "an owner of replicas comes twice there; here it is who scaled"),
     ("*", "* order", "members of an object have no order; of metadata alone they come as stored here"),
     ("invalid: *", "$.headers.Warning", "volumes that nobody mounts are warned of here"),
-    ("selectors: of a list, asked of one object", "$.layout", "such a refusal is indented there"),
-    ("selectors: a form that is none", "$.layout", "as above"),
-    ("selectors: text", "$.layout", "as above"),
-    ("selectors: with something else", "$.layout", "as above"),
-    ("selectors: metadata of one object, asked of a list", "$.layout", "as above"),
-    ("names: a name ?*T | template?", "$.headers.Warning", "a template of that name is warned of here"),
+    ("names: a name ?${repeat:*T | template?", "$.*", "templates have a rule on their names here: a network policy is named after them"),
     ("names: *%00*", "$.*", NUL),
     ("decoding: texts*u0000*", "$.*", NUL),
     ("decoding: a type of body ?application/vnd.kubernetes.protobuf*", "$.*", "read there, and a panic"),
@@ -239,7 +234,8 @@ class Side:
             parsed = json.loads(text, parse_float=lambda digits: f"<number {digits}>")
         except ValueError:
             return text
-        answer["layout"] = ("indented" if "\n " in text else "compact") + (", end of line" if text.endswith("\n") else "")
+        if reply.status < 400:  # some refusals are indented there, by the way they were made
+            answer["layout"] = ("indented" if "\n " in text else "compact") + (", end of line" if text.endswith("\n") else "")
         return parsed
 
     def lines(self, reply, count):
