@@ -145,7 +145,7 @@ bool cel_function_may_take(const struct cel_function *f, const struct cel_value 
 
 enum cel_type cel_function_result(const struct cel_function *f)
 {
-    char letter = strchr(f->types, ':')[1];
+    char letter = f->types[strcspn(f->types, ":") + 1];
     for (size_t i = 0; i < ARRAY_LEN(types); i++)
         if (types[i].letter == letter)
             return (enum cel_type)i;
