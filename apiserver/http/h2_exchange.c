@@ -19,8 +19,9 @@
                                */
 #define FIELD_BYTES 32        /* counted for a header field besides its text. RFC 9113, 6.5.2 */
 #define BODY_TIMEOUT_MS 60000 /* from the end of a request's head to the end of its body */
-/* So many times max_body is read of a body that is not wanted: there are clients (curl before 8)
- * that take being stopped for a failure, and miss the answer. */
+/* So many times max_body is read of a body that is too large before its answer: there are clients
+ * (curl before 8) that take being stopped for a failure and miss the answer, and a proxy that hears
+ * it early stops its client. */
 #define DRAIN_FACTOR 8
 #define STREAM_CHUNK ((size_t)16 << 10) /* bytes pulled before a frame is filled */
 #define STREAM_BUFFER_MAX ((size_t)64 << 20)
@@ -303,12 +304,13 @@ static void send_continue(struct h2_exchange *x)
     nghttp2_submit_headers(x->h->session, NGHTTP2_FLAG_NONE, x->id, NULL, &status, 1, NULL);
 }
 
-/* The answer to a body that is too large does not wait for it. */
-static void start_too_large(struct h2_exchange *x)
+/* What came of a body that is too large is of no use, and what follows is thrown away. */
+static void drop_body(struct h2_call *call)
 {
-    x->call->req.body_too_large = true;
-    give_back(x->call);
-    start_work(x);
+    call->req.body_too_large = true;
+    budget_give(call->config->bodies, call->req.body.len);
+    call->counted -= call->req.body.len;
+    buf_fini(&call->req.body);
 }
 
 void h2_exchange_head_done(struct h2_exchange *x)
@@ -335,9 +337,11 @@ void h2_exchange_head_done(struct h2_exchange *x)
     bool is_waiting = expect && strcasecmp(expect, "100-continue") == 0;
     uint64_t n = 0;
     if (length && str_to_u64(length, &n) == 0 && n > call->config->max_body) {
-        if (is_waiting || n > x->to_read)
+        drop_body(call);
+        if (is_waiting || n > x->to_read) {
             x->to_read = 0;
-        start_too_large(x);
+            start_work(x);
+        }
     } else if (is_waiting) {
         send_continue(x);
     }
@@ -347,14 +351,17 @@ bool h2_exchange_put_body(struct h2_exchange *x, const uint8_t *p, size_t n)
 {
     struct h2_call *call = x->call;
     x->to_read -= n < x->to_read ? n : x->to_read;
-    if (!call || call->is_started)
+    if (!call || call->is_started) {
         h2_exchange_stop_body(x); /* answered early */
-    else if (n > call->config->max_body - call->req.body.len)
-        start_too_large(x);
-    else if (!take(call, n))
+    } else if (call->req.body_too_large || n > call->config->max_body - call->req.body.len) {
+        drop_body(call);
+        if (x->to_read == 0)
+            start_work(x);
+    } else if (!take(call, n)) {
         start_work(x);
-    else
+    } else {
         buf_append(&call->req.body, p, n);
+    }
     return x->to_read > 0;
 }
 
