@@ -3,6 +3,7 @@
  * docs/kubernetes-api.md 13.6, 14.3 to 14.6. */
 #include "admission/names.h"
 #include "admission/steps.h"
+#include "apiserver/base/duration.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
 #include "openapi/goprint.h"
@@ -43,6 +44,21 @@ static void check_annotations(const cJSON *annotations, struct err *causes)
     if (bytes > ANNOTATIONS_MAX)
         err_cause(causes, "FieldValueTooLong", "metadata.annotations",
                   "Too long: may not be more than %zu bytes", ANNOTATIONS_MAX);
+}
+
+/* Those that this server acts on. */
+static void check_durations(const struct kind *kind, const cJSON *annotations, struct err *causes)
+{
+    int64_t ms;
+    for (const struct duration_annotation *d = kind->durations; d && d->key; d++) {
+        const cJSON *value = json_get(annotations, d->key);
+        if (!cJSON_IsString(value) ||
+            (duration_parse_ms(value->valuestring, &ms) == 0 && ms >= d->min_ms && ms <= d->max_ms))
+            continue;
+        SCOPED_FREE char *field = xasprintf("metadata.annotations[%s]", d->key);
+        SCOPED_FREE char *text = xasprintf("must be a duration %s", d->range);
+        refuse(causes, field, value, text);
+    }
 }
 
 /* ---- owners ---- */
@@ -232,6 +248,7 @@ void metadata_validate(const struct admission *a, struct err *causes)
     check_finalizers(finalizers, causes);
     for (int i = 0; i < (a->is_update ? UPDATE_LAYERS : 1); i++)
         check_layer(a, metadata, causes);
+    check_durations(a->req->kind, json_get(metadata, "annotations"), causes);
     if (!a->is_update) {
         check_name(metadata, causes);
         return;

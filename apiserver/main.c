@@ -25,6 +25,7 @@
 #include "openapi/kinds.h"
 #include "reconcile/claim_bind.h"
 #include "reconcile/gauges.h"
+#include "reconcile/idle.h"
 #include "reconcile/reconcile.h"
 #include "storage/compactor.h"
 #include "storage/etcd.h"
@@ -214,6 +215,7 @@ struct app {
     struct server *server;
     struct reconcile *reconcile;
     struct gauges *gauges;
+    struct idle_activity activity;
     struct store_leader *_Atomic leader;
     struct health_check checks[4];
     _Atomic int64_t store_answered_ms; /* when it was last found well */
@@ -380,6 +382,7 @@ static int start_server(struct app *a, struct err *err)
         {0},
     };
     memcpy(a->checks, checks, sizeof checks);
+    idle_activity_init(&a->activity, &clock_system);
     a->pipeline = pipeline_new(&(struct pipeline_config){
         .registry = a->registry,
         .auth = a->auth,
@@ -390,6 +393,10 @@ static int start_server(struct app *a, struct err *err)
         .max_writes = (int)f->max_writes,
         .request_timeout_ms = f->request_timeout_s * 1000,
         .max_body = (size_t)f->max_body,
+        .activity = &a->activity.ops,
+        .max_waits = f->workers == 0  ? 0
+                     : f->workers / 4 ? (int)f->workers / 4
+                                      : -1,
     });
     struct server_config config = {
         .bind_address = f->bind_address,

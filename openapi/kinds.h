@@ -22,6 +22,8 @@ extern const struct shape shape_network_policy_ingress,
     shape_network_policy_egress; /* generated: kinds/netpol.gen.c */
 extern const struct shape shape_condition, shape_pod_template, shape_pod_metadata,
     shape_volume_claim_template; /* kinds/meta.c */
+#define ANNOTATION_IDLE_TIMEOUT "sandbox-apiserver/idle-timeout"
+extern const struct duration_annotation idle_durations[]; /* kinds/meta.c */
 
 const struct field *shape_field(const struct shape *s,
                                 const char *name); /* NULL when it has none of that name */

@@ -94,14 +94,23 @@ struct scale_paths { /* dotted, without the leading dot */
     const char *spec_replicas, *status_replicas, *selector;
 };
 
+/* An annotation that this server acts on: a duration, checked at the door. */
+struct duration_annotation {
+    const char *key;
+    int64_t min_ms, max_ms;
+    const char *range; /* the same in words, for the error */
+};
+
 struct kind {
     const char *group, *version, *kind, *list_kind, *plural, *singular;
     const char *const *short_names; /* NULL-terminated, or NULL */
     const char *const *categories;  /* NULL-terminated, or NULL */
     bool has_status;
+    bool has_activity;               /* the activity subresource: somebody uses the object */
     const struct scale_paths *scale; /* NULL = no scale subresource */
-    const struct column *columns;    /* ended by an empty row; NULL = Age only */
-    const struct shape *shape;       /* apiVersion, kind, metadata, spec, status */
-    const char *schema_name;         /* io.x-k8s.agents.v1beta1.Sandbox */
+    const struct duration_annotation *durations; /* ended by an empty row; or NULL */
+    const struct column *columns;                /* ended by an empty row; NULL = Age only */
+    const struct shape *shape;                   /* apiVersion, kind, metadata, spec, status */
+    const char *schema_name;                     /* io.x-k8s.agents.v1beta1.Sandbox */
     const char *doc;
 };

@@ -280,6 +280,17 @@ static void set_label_if_other(cJSON *sandbox, const char *key, const char *valu
     *changes = true;
 }
 
+/* The claim's wish goes on to its Sandbox; without one the Sandbox's own stays. */
+static void follow_idle_timeout(const cJSON *claim, cJSON *sandbox, bool *changes)
+{
+    const char *wish = meta_annotation(claim, ANNOTATION_IDLE_TIMEOUT);
+    if (!wish || str_equal(meta_annotation(sandbox, ANNOTATION_IDLE_TIMEOUT), wish))
+        return;
+    set_entry(json_ensure_object(sandbox, "metadata"), "annotations", ANNOTATION_IDLE_TIMEOUT,
+              wish);
+    *changes = true;
+}
+
 int claim_maintain(const cJSON *claim, const cJSON *template, const char *launch_type,
                    cJSON *sandbox, bool *ret_changes, struct claim_error *e)
 {
@@ -288,6 +299,7 @@ int claim_maintain(const cJSON *claim, const cJSON *template, const char *launch
     *ret_changes = false;
     if (!meta_label(sandbox, LABEL_LAUNCH_TYPE))
         set_label_if_other(sandbox, LABEL_LAUNCH_TYPE, launch_type, ret_changes);
+    follow_idle_timeout(claim, sandbox, ret_changes);
     if (!template)
         return 0;
     template_ref_hash(meta_name(template), hash);
@@ -318,6 +330,7 @@ static void adopt_metadata(const cJSON *claim, const char *hash, cJSON *member)
                                           LABEL_BLUEPRINT_HASH};
     cJSON *metadata = json_ensure_object(member, "metadata");
     const char *trace = meta_annotation(claim, ANNOTATION_TRACE_CONTEXT);
+    const char *idle = meta_annotation(claim, ANNOTATION_IDLE_TIMEOUT);
     for (size_t i = 0; i < ARRAY_LEN(dropped); i++)
         drop_entry(metadata, "labels", dropped[i]);
     set_entry(metadata, "labels", LABEL_LAUNCH_TYPE, LAUNCH_WARM);
@@ -328,6 +341,8 @@ static void adopt_metadata(const cJSON *claim, const char *hash, cJSON *member)
     set_entry(metadata, "annotations", ANNOTATION_POD_NAME, meta_name(member));
     if (trace)
         set_entry(metadata, "annotations", ANNOTATION_TRACE_CONTEXT, trace);
+    if (idle)
+        set_entry(metadata, "annotations", ANNOTATION_IDLE_TIMEOUT, idle);
     claim_own(claim, member);
 }
 

@@ -7,6 +7,7 @@
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/base/str.h"
+#include "openapi/kinds.h"
 #include "reconcile/blueprint.h"
 #include "reconcile/child.h"
 #include "reconcile/claim.h"
@@ -228,6 +229,7 @@ static cJSON *new_sandbox(const cJSON *claim, const cJSON *template, const char 
 {
     cJSON *sandbox = json_object(), *metadata = json_object();
     const char *trace = meta_annotation(claim, ANNOTATION_TRACE_CONTEXT);
+    const char *idle = meta_annotation(claim, ANNOTATION_IDLE_TIMEOUT);
     const char *by = meta_label(claim, LABEL_CREATED_BY);
     json_set_str(sandbox, "apiVersion", GROUP_AGENTS "/v1beta1");
     json_set_str(sandbox, "kind", KIND_SANDBOX);
@@ -243,6 +245,8 @@ static cJSON *new_sandbox(const cJSON *claim, const cJSON *template, const char 
     json_set_str(labels, LABEL_TEMPLATE_REF_HASH, hash);
     if (trace)
         json_set_str(annotations, ANNOTATION_TRACE_CONTEXT, trace);
+    if (idle)
+        json_set_str(annotations, ANNOTATION_IDLE_TIMEOUT, idle);
     json_set_str(annotations, ANNOTATION_TEMPLATE_REF, meta_name(template));
     claim_own(claim, sandbox);
     return sandbox;

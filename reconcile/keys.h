@@ -25,6 +25,10 @@
 #define ANNOTATION_WEBHOOK_OBSERVED_AT "agents.x-k8s.io/webhook-first-observed-at"
 #define ANNOTATION_CLIENT_REQUESTED_AT "agents.x-k8s.io/client-first-requested-at"
 #define ANNOTATION_SAFE_TO_EVICT "cluster-autoscaler.kubernetes.io/safe-to-evict"
+/* Ours; a prefix without a dot is no domain, so it can be nobody else's. */
+/* ANNOTATION_IDLE_TIMEOUT, the user's, stands in openapi/kinds.h */
+#define ANNOTATION_ACTIVE_UNTIL "sandbox-apiserver/active-until"
+#define ANNOTATION_IDLE_SINCE "sandbox-apiserver/idle-since" /* suspended for being idle */
 #define GROUP_AGENTS "agents.x-k8s.io"
 #define GROUP_EXTENSIONS "extensions.agents.x-k8s.io"
 #define POLICY_SUFFIX "-network-policy" /* of a template's NetworkPolicy, after its name */
@@ -32,4 +36,5 @@
 #define KIND_CLAIM "SandboxClaim"
 #define KIND_POOL "SandboxWarmPool"
 #define KIND_TEMPLATE "SandboxTemplate"
+#define IDLE_MANAGER "sandbox-idle"        /* who suspends and wakes, in managedFields */
 #define FIELD_MANAGER "sandbox-controller" /* also the reporting controller of events */

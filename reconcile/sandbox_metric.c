@@ -29,6 +29,13 @@ static struct metric finished_total = {
     .labels = {"namespace", "sandbox_template", "owned_by", "reason"},
 };
 
+static struct metric idle_total = {
+    .name = "agent_sandbox_idle_suspensions_total",
+    .help = "Sandboxes suspended for being idle.",
+    .type = METRIC_COUNTER,
+    .labels = {"namespace", "sandbox_template", "owned_by"},
+};
+
 /* A change of mode, and how its coming true is seen. */
 enum mode { SUSPEND, RESUME, MODES };
 static struct metric total[MODES] = {
@@ -182,4 +189,9 @@ void sandbox_metric_written(struct sandbox_metric *m, const char *key, const cJS
     if (finished && !condition_find(before, "Finished"))
         metric_add(&finished_total, 1, labels_of(sandbox, json_str_or(finished, "reason", "")).v);
     count_change(m, key, sandbox, before, after, now_ms);
+}
+
+void sandbox_metric_idle(const cJSON *sandbox)
+{
+    metric_add(&idle_total, 1, labels_of(sandbox, NULL).v);
 }

@@ -15,4 +15,5 @@ void sandbox_metric_seen(struct sandbox_metric *m, const char *key, const cJSON 
 /* A pass has written a status in place of sandbox's own. */
 void sandbox_metric_written(struct sandbox_metric *m, const char *key, const cJSON *sandbox,
                             const cJSON *new_status, int64_t now_ms);
+void sandbox_metric_idle(const cJSON *sandbox); /* suspended for being idle */
 void sandbox_metric_forget(struct sandbox_metric *m, const char *key); /* it is gone */

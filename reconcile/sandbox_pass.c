@@ -12,6 +12,7 @@
 #include "apiserver/base/mem.h"
 #include "openapi/kinds.h"
 #include "reconcile/child.h"
+#include "reconcile/idle.h"
 #include "reconcile/keys.h"
 #include "reconcile/sandbox.h"
 #include "reconcile/sandbox_metric.h"
@@ -46,6 +47,7 @@ struct pass {
     bool has_twin;   /* struct pod_plan */
     cJSON *pod;      /* in hand */
     struct sandbox_outcome outcome;
+    enum idle_step idle; /* what goes with the status */
     int64_t again_after_ms;
 };
 
@@ -357,12 +359,15 @@ static void service_step(struct pass *p)
 struct change {
     const cJSON *status;
     const char *pod_name; /* NULL = absent */
+    enum idle_step idle;
+    int64_t now_ms;
 };
 
 static bool apply_change(void *ctx, cJSON *sandbox)
 {
     const struct change *change = ctx;
     json_set(sandbox, "status", json_copy(change->status));
+    idle_apply(change->idle, sandbox, change->now_ms);
     cJSON *meta = json_ensure_object(sandbox, "metadata");
     if (change->pod_name) {
         json_set_str(json_ensure_object(meta, "annotations"), ANNOTATION_POD_NAME,
@@ -380,9 +385,13 @@ static bool apply_change(void *ctx, cJSON *sandbox)
 static int write_back(struct pass *p, const cJSON *status, const char *pod_name_before)
 {
     const cJSON *before = json_get(p->sandbox, "status");
-    if (!sandbox_status_differs(before, status) && str_equal(pod_name_before, p->pod_name))
+    if (!sandbox_status_differs(before, status) && str_equal(pod_name_before, p->pod_name) &&
+        p->idle == IDLE_KEEP)
         return 0;
-    struct change change = {.status = status, .pod_name = p->pod_name};
+    struct change change = {.status = status,
+                            .pod_name = p->pod_name,
+                            .idle = p->idle,
+                            .now_ms = clock_unix_ms(p->r->config.env.clock)};
     SCOPED(err_fini) struct err err = {0};
     CRASH_POINT(SANDBOX_STATUS_DECIDED);
     int rc = pass_update(&p->r->config.env,
@@ -486,6 +495,80 @@ static cJSON *conclude(struct pass *p)
     return sandbox_status(p->sandbox, &p->outcome, c->cluster_domain, clock_unix_s(c->env.clock));
 }
 
+/* ---- idleness ---- */
+
+/* What goes with the status, and the next look. A time that ran out during this pass is for the
+ * next one. */
+static void plan_idle(struct pass *p, const cJSON *status)
+{
+    int64_t left_ms;
+    p->idle = idle_plan(p->sandbox, json_get(status, "conditions"),
+                        clock_unix_ms(p->r->config.env.clock), &left_ms);
+    if (p->idle == IDLE_SUSPEND) {
+        p->idle = IDLE_KEEP;
+        left_ms = 1;
+    }
+    wish_again(p, left_ms);
+}
+
+struct suspension {
+    int64_t now_ms;
+    bool is_done;
+};
+
+/* Decided anew on what is stored: activity that was noted meanwhile wins. */
+static bool apply_suspension(void *ctx, cJSON *sandbox)
+{
+    struct suspension *s = ctx;
+    int64_t left_ms;
+    s->is_done = idle_plan(sandbox, json_at(sandbox, "status.conditions"), s->now_ms, &left_ms) ==
+                 IDLE_SUSPEND;
+    if (s->is_done)
+        idle_apply(IDLE_SUSPEND, sandbox, s->now_ms);
+    return s->is_done;
+}
+
+static void tell_idle(struct pass *p)
+{
+    SCOPED_FREE char *note = xasprintf("Suspended after %s without activity",
+                                       meta_annotation(p->sandbox, ANNOTATION_IDLE_TIMEOUT));
+    tell(p, &(struct event_text){"Normal", "SandboxIdle", "Suspension", note});
+    sandbox_metric_idle(p->sandbox);
+}
+
+/* Sets it suspended as its user would; the pass that this write brings does the rest. */
+static int suspend_idle(struct pass *p)
+{
+    struct suspension s = {.now_ms = clock_unix_ms(p->r->config.env.clock)};
+    SCOPED(err_fini) struct err err = {0};
+    int rc = pass_update(&p->r->config.env,
+                         &(struct pass_update){.kind = &kind_sandbox,
+                                               .namespace_name = meta_namespace(p->sandbox),
+                                               .name = meta_name(p->sandbox),
+                                               .uid = meta_uid(p->sandbox),
+                                               .change = apply_suspension,
+                                               .ctx = &s,
+                                               .field_manager = IDLE_MANAGER},
+                         NULL, &err);
+    if (rc == -ERR_NOT_FOUND)
+        return 0;
+    if (rc < 0) {
+        log_warn("suspending an idle sandbox failed sandbox=%s, trying again: %s", p->key,
+                 err_text(&err));
+        return -1;
+    }
+    if (s.is_done)
+        tell_idle(p);
+    return 0;
+}
+
+static bool is_idle_too_long(const struct pass *p)
+{
+    int64_t left_ms;
+    return idle_plan(p->sandbox, json_at(p->sandbox, "status.conditions"),
+                     clock_unix_ms(p->r->config.env.clock), &left_ms) == IDLE_SUSPEND;
+}
+
 static int normal_pass(struct pass *p)
 {
     const struct clock *clock = p->r->config.env.clock;
@@ -505,6 +588,7 @@ static int normal_pass(struct pass *p)
         status = sandbox_status_expired(p->sandbox, clock_unix_s(clock));
         wish_again(p, EXPIRED_AGAIN_MS);
     }
+    plan_idle(p, status);
     if (write_back(p, status, pod_name_before) < 0)
         return -1;
     return p->has_other_than_invalid ? -1 : 0;
@@ -540,7 +624,7 @@ int sandbox_pass(void *ctx, const char *key, struct loop_result *ret)
     p.pod_name = pod_name ? xstrdup(pod_name) : NULL;
     sandbox_metric_seen(r->metric, key, p.sandbox, clock_unix_ms(r->config.env.clock));
     bool is_expired = sandbox_time_left_ms(p.sandbox, clock_unix_ms(r->config.env.clock)) <= 0;
-    rc = is_expired ? expired_pass(&p) : normal_pass(&p);
+    rc = is_expired ? expired_pass(&p) : is_idle_too_long(&p) ? suspend_idle(&p) : normal_pass(&p);
     ret->again_after_ms = p.again_after_ms;
     return rc;
 }

@@ -246,6 +246,7 @@ static handler_fn *find_verb(const struct request *req)
         {"scale", "get", verb_scale_get},
         {"scale", "update", verb_scale_update},
         {"scale", "patch", verb_scale_patch},
+        {"activity", "create", verb_activity},
     };
     for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
         if (strcmp(req->route.subresource, verbs[i].subresource) == 0 &&
@@ -257,7 +258,8 @@ static handler_fn *find_verb(const struct request *req)
 static bool has_subresource(const struct kind *kind, const char *name)
 {
     return !*name || (kind->has_status && strcmp(name, "status") == 0) ||
-           (kind->scale && strcmp(name, "scale") == 0);
+           (kind->scale && strcmp(name, "scale") == 0) ||
+           (kind->has_activity && strcmp(name, "activity") == 0);
 }
 
 static int no_subresource(struct request *req, struct err *err)

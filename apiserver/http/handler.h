@@ -14,6 +14,7 @@ struct pipeline {
     struct pipeline_config config; /* defaults filled in */
     struct documents *documents;
     atomic_int reads, writes; /* in flight */
+    atomic_int waits;         /* of those, requests that wait for an object to be ready */
     atomic_bool is_draining;
 };
 
@@ -25,6 +26,7 @@ handler_fn verb_get, verb_list, verb_watch, verb_create, verb_update, verb_patch
     verb_deletecollection;
 handler_fn verb_apply; /* a PATCH by apply, of an object, its status or its scale */
 handler_fn verb_scale_get, verb_scale_update, verb_scale_patch;
+handler_fn verb_activity;
 /* Paths that are no resource: discovery, OpenAPI, version, health, metrics. */
 handler_fn nonresource_serve;
 handler_fn health_serve, metrics_serve;

@@ -67,7 +67,11 @@ struct labels { /* shared by several metrics; values are static, or of the kind 
 
 static const char *subresource_label(const char *name)
 {
-    return strcmp(name, "status") == 0 ? "status" : strcmp(name, "scale") == 0 ? "scale" : "";
+    static const char *const known[] = {"status", "scale", "activity"};
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
+        if (strcmp(name, known[i]) == 0)
+            return known[i];
+    return "";
 }
 
 static struct labels labels_of(const struct request *req)

@@ -11,6 +11,7 @@
 
 #define DEFAULT_READS 400
 #define DEFAULT_WRITES 200
+#define DEFAULT_WAITS 8 /* a quarter of the usual workers */
 #define DEFAULT_TIMEOUT_MS 60000
 #define DEFAULT_BODY ((size_t)3 << 20)
 #define GZIP_FROM                                                                                  \
@@ -29,6 +30,8 @@ struct pipeline *pipeline_new(const struct pipeline_config *config)
         p->config.request_timeout_ms = DEFAULT_TIMEOUT_MS;
     if (!p->config.max_body)
         p->config.max_body = DEFAULT_BODY;
+    if (!p->config.max_waits)
+        p->config.max_waits = DEFAULT_WAITS;
     p->documents = documents_new();
     return p;
 }

@@ -6,6 +6,7 @@
 #include "apiserver/base/clock.h"
 #include "apiserver/base/rand.h"
 #include "apiserver/http/request.h"
+#include "apiserver/registry/activity.h"
 #include "apiserver/registry/registry.h"
 
 /* One line of /livez, /readyz, /healthz. ok returns true when fine; it must not block. */
@@ -21,10 +22,12 @@ struct pipeline_config {
     struct auth *auth;
     const struct clock *clock;
     const struct randomness *randomness;
-    const struct health_check *checks; /* ended by a row without name; ping is added */
-    int max_reads, max_writes;         /* in flight; 0 = 400 and 200 */
-    int64_t request_timeout_ms;        /* 0 = 60,000 */
-    size_t max_body;                   /* for the text of 413; 0 = 3 MiB */
+    const struct health_check *checks;   /* ended by a row without name; ping is added */
+    int max_reads, max_writes;           /* in flight; 0 = 400 and 200 */
+    int64_t request_timeout_ms;          /* 0 = 60,000 */
+    size_t max_body;                     /* for the text of 413; 0 = 3 MiB */
+    const struct activity_ops *activity; /* borrowed */
+    int max_waits; /* requests that may hold a worker until an object is ready; 0 = 8 */
 };
 struct pipeline;
 struct pipeline *pipeline_new(const struct pipeline_config *config); /* prints the documents once */

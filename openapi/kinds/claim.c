@@ -180,6 +180,7 @@ const struct kind kind_sandbox_claim = {
     .singular = "sandboxclaim",
     .short_names = short_names,
     .has_status = true,
+    .durations = idle_durations,
     .columns = columns,
     .shape = &shape_claim,
     .schema_name = "io.x-k8s.agents.extensions.v1beta1.SandboxClaim",

@@ -44,6 +44,11 @@ static const struct field fields_condition[] = {
             "not one of ours."},
     {0},
 };
+const struct duration_annotation idle_durations[] = {
+    {ANNOTATION_IDLE_TIMEOUT, 1000, INT64_C(8760) * 3600 * 1000, "from 1s to 8760h, like 15m"},
+    {0},
+};
+
 const struct shape shape_condition = {
     .name = "Condition",
     .fields = fields_condition,

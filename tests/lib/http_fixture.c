@@ -95,6 +95,8 @@ void http_fixture_open(struct http_fixture *f, const struct pipeline_config *opt
     config.randomness = &f->random.r;
     config.checks = checks;
     f->max_body = config.max_body ? config.max_body : (size_t)3 << 20;
+    idle_activity_init(&f->activity, &f->clock.clock);
+    config.activity = &f->activity.ops;
     f->pipeline = pipeline_new(&config);
     wait_for_registry(f->registry);
 }

@@ -8,6 +8,7 @@
 #include "apiserver/http/pipeline.h"
 #include "apiserver/registry/registry.h"
 #include "reconcile/claim_bind.h"
+#include "reconcile/idle.h"
 #include "storage/store.h"
 
 #define HTTP_NOW_S ((int64_t)1767323045) /* 2026-01-02T03:04:05Z */
@@ -21,6 +22,7 @@ struct http_fixture {
     struct rand_fixed random;
     struct admit_env admit;
     struct claim_binder binder;
+    struct idle_activity activity;
     size_t max_body;
     bool is_ready; /* the check "store" of readyz */
 };

@@ -563,6 +563,33 @@ START_TEST(test_stays_with_its_template)
 }
 END_TEST
 
+static void expect_idle_timeout(const char *sandbox_name, const char *timeout)
+{
+    SCOPED(json_free_p) cJSON *sandbox = pool_world_read(reg(), &kind_sandbox, sandbox_name);
+    ck_assert_pstr_eq(meta_annotation(sandbox, ANNOTATION_IDLE_TIMEOUT), timeout);
+}
+
+/* A claim's idle timeout is its Sandbox's: bound in the POST, made cold, or wished for later. */
+START_TEST(test_idle_timeout)
+{
+    static const char asks[] = ",\"annotations\":{\"" ANNOTATION_IDLE_TIMEOUT "\":\"15m\"}";
+    pool_world_member(reg(), "p-1", "n", MEMBER_READY);
+    expect_idle_timeout("p-1", NULL);
+    post("c", asks, "");
+    expect_idle_timeout("p-1", "15m");
+    post("d", asks, "");
+    pass("d");
+    expect_idle_timeout("d", "15m");
+    pool_world_edit(reg(), &kind_sandbox_claim, "c",
+                    "metadata|annotations|" ANNOTATION_IDLE_TIMEOUT, "\"1h\"");
+    pass("c");
+    expect_idle_timeout("p-1", "1h");
+    int64_t settled = registry_revision(reg());
+    pass("c");
+    ck_assert_int_eq(registry_revision(reg()), settled);
+}
+END_TEST
+
 /* ---- expiry ---- */
 
 #define PAST "\"shutdownTime\":\"2020-01-01T00:00:00Z\""
@@ -1327,6 +1354,7 @@ SUITE(claim_pass)
                                   test_failed_clean_up,
                                   test_metadata_without_the_pool,
                                   test_stays_with_its_template,
+                                  test_idle_timeout,
                                   test_launch_type_is_filled_in,
                                   test_what_comes_with_the_binding,
                                   test_pod_of_a_bound_claim,
