@@ -1,5 +1,6 @@
 #include "reconcile/trouble.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,6 +120,14 @@ static const char *reason_of_wait(const cJSON *status)
     return NULL;
 }
 
+/* Between two tries kubelets mostly show how the last one ended. */
+static const char *reason_of_end(const cJSON *status)
+{
+    if (json_i64_or(status, "state.terminated.exitCode", 0) == 0)
+        return NULL;
+    return json_i64_or(status, "restartCount", 0) > 0 ? "CrashLoop" : "ContainerFailed";
+}
+
 static char *text_of_wait(const cJSON *status)
 {
     const char *message = json_str_or(status, "state.waiting.message", "");
@@ -127,19 +136,40 @@ static char *text_of_wait(const cJSON *status)
                      message);
 }
 
+static char *text_of_end(const cJSON *status)
+{
+    return xasprintf("container \"%s\" ended: %s, exit code %" PRId64,
+                     json_str_or(status, "name", ""),
+                     json_str_or(status, "state.terminated.reason", "Error"),
+                     json_i64_or(status, "state.terminated.exitCode", 0));
+}
+
 void trouble_of_containers(const cJSON *pod, struct trouble *ret)
 {
     for (size_t i = 0; i < ARRAY_LEN(status_lists); i++) {
         const cJSON *status;
         cJSON_ArrayForEach(status, json_get(json_get(pod, "status"), status_lists[i]))
         {
-            const char *reason = reason_of_wait(status);
-            if (!reason)
+            const char *wait = reason_of_wait(status), *end = reason_of_end(status);
+            if (!wait && !end)
                 continue;
-            SCOPED_FREE char *text = text_of_wait(status);
-            trouble_set(ret, reason, text);
+            SCOPED_FREE char *text = wait ? text_of_wait(status) : text_of_end(status);
+            trouble_set(ret, wait ? wait : end, text);
             return;
         }
+    }
+}
+
+/* What is said above, of a state's part. */
+static void keep_part(cJSON *kept, const cJSON *status, const char *part)
+{
+    static const char *const members[] = {"reason", "message", "exitCode"};
+    const cJSON *from = json_get(json_get(status, "state"), part);
+    cJSON *to = from ? json_ensure_object(json_ensure_object(kept, "state"), part) : NULL;
+    for (size_t i = 0; to && i < ARRAY_LEN(members); i++) {
+        const cJSON *v = json_get(from, members[i]);
+        if (v)
+            json_set(to, members[i], json_copy(v));
     }
 }
 
@@ -149,12 +179,13 @@ cJSON *trouble_keep(const cJSON *pod, const char *list)
     const cJSON *status;
     cJSON_ArrayForEach(status, json_get(json_get(pod, "status"), list))
     {
-        if (!reason_of_wait(status))
+        if (!reason_of_wait(status) && !reason_of_end(status))
             continue;
         cJSON *kept = json_object();
         json_set_str(kept, "name", json_str_or(status, "name", ""));
-        json_set(json_ensure_object(kept, "state"), "waiting",
-                 json_copy(json_at(status, "state.waiting")));
+        json_set_int(kept, "restartCount", json_i64_or(status, "restartCount", 0));
+        keep_part(kept, status, "waiting");
+        keep_part(kept, status, "terminated");
         if (!out)
             out = json_array();
         json_push(out, kept);

@@ -22,8 +22,8 @@ void trouble_put_text(struct buf *out, const char *text);
 
 /* Why a child was refused, by the cluster's message; NULL when it is no refusal with a name. */
 const char *trouble_of_refusal(const char *message);
-/* The first container that waits for something that will not come by itself. Leaves *ret alone when
- * there is none. */
+/* The first container that waits for something that will not come by itself, or that failed. Leaves
+ * *ret alone when there is none. */
 void trouble_of_containers(const cJSON *pod, struct trouble *ret);
 /* A Pod without a node. Likewise. */
 void trouble_of_scheduling(const cJSON *pod, struct trouble *ret);

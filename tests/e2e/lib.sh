@@ -193,8 +193,27 @@ certificate() {
         -sha256 -extfile <(printf 'basicConstraints=CA:FALSE\nextendedKeyUsage=clientAuth\n') -out "$crt" 2>/dev/null
 }
 
+# deploy PATH VALUE: replaces a part of the server's Deployment (JSON) and waits until only pods of that form serve.
+deploy() {
+    kubectl -n "$SYSTEM" patch deployment sandbox-apiserver --type json -p "[{\"op\":\"replace\",\"path\":\"$1\",\"value\":$2}]" >/dev/null &&
+        kubectl -n "$SYSTEM" rollout status deployment/sandbox-apiserver --timeout 120s >/dev/null &&
+        within 60 one_server
+}
+
+# one_server: the old one has ended, so it leads no more.
+one_server() { [ "$(kubectl -n "$SYSTEM" get pods -o name -l app.kubernetes.io/component=server | wc -l)" = 1 ]; }
+
+# with_arguments ARGUMENT...: the server runs with these as well, until the end of the test.
+ARGUMENTS=/spec/template/spec/containers/0/args
+ARGUMENTS_BEFORE=
+with_arguments() {
+    ARGUMENTS_BEFORE=${ARGUMENTS_BEFORE:-$(kubectl -n "$SYSTEM" get deployment sandbox-apiserver -o json | jq -c '.spec.template.spec.containers[0].args')}
+    deploy "$ARGUMENTS" "$(jq -c '. + $ARGS.positional' --args -- "$@" <<<"$ARGUMENTS_BEFORE")"
+}
+
 finish() {
     local job
+    [ -z "$ARGUMENTS_BEFORE" ] || deploy "$ARGUMENTS" "$ARGUMENTS_BEFORE" || not_ok "the server has its own arguments again"
     for job in $(jobs -p); do kill "$job" 2>/dev/null; done
     [ ${#NAMESPACES[@]} -eq 0 ] || kubectl delete namespace --ignore-not-found --wait=false "${NAMESPACES[@]}" >/dev/null 2>&1
     rm -rf "$WORK"

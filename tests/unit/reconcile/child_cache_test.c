@@ -121,6 +121,29 @@ START_TEST(test_content)
 }
 END_TEST
 
+/* Of containers only those that are in trouble, and of those only what is said of them. */
+START_TEST(test_troubled_containers)
+{
+    struct child_cache *c = child_cache_new(CHILD_POD, on_child, NULL);
+    SCOPED(json_free_p) cJSON *whole = pod(5, true), *statuses = NULL;
+    ck_assert_int_eq(
+        json_parse_str(
+            "[{\"name\":\"a\",\"state\":{\"running\":{}}},{\"name\":\"b\",\"image\":\"i\","
+            "\"restartCount\":2,\"state\":{\"terminated\":{\"exitCode\":1,\"containerID\":"
+            "\"x\"}}}]",
+            &statuses, NULL),
+        0);
+    json_set(json_get(whole, "status"), "containerStatuses", json_copy(statuses));
+    child_cache_event(c, whole, false);
+    SCOPED(json_free_p) cJSON *kept = child_cache_get(c, "ns", "a");
+    SCOPED_FREE char *text = json_to_str(json_at(kept, "status.containerStatuses"));
+    ck_assert_str_eq(text, "[{\"name\":\"b\",\"restartCount\":2,\"state\":{\"terminated\":{"
+                           "\"exitCode\":1}}}]");
+    ck_assert_ptr_null(json_at(kept, "status.initContainerStatuses"));
+    child_cache_free(c);
+}
+END_TEST
+
 /* S-t136: a patch is the same, whether it is made from the Pod or from what is kept of it. */
 START_TEST(test_patch_from_what_is_kept)
 {
@@ -196,6 +219,7 @@ END_TEST
 SUITE(child_cache)
 {
     LOOP("order", test_order, 0, ARRAY_LEN(rows));
-    TESTS("content", test_content, test_patch_from_what_is_kept, test_volume_claim_goes);
+    TESTS("content", test_content, test_troubled_containers, test_patch_from_what_is_kept,
+          test_volume_claim_goes);
     LOOP("policies", test_policy_owner, 0, ARRAY_LEN(policies));
 }

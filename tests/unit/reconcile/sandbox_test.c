@@ -727,6 +727,16 @@ static const struct trouble_row {
      "\"reason\":\"CrashLoopBackOff\"}}}],\"containerStatuses\":[{\"name\":\"c\",\"state\":{"
      "\"waiting\":{\"reason\":\"PodInitializing\"}}}]",
      NULL, "Pod exists with phase: Pending; container \"i\" waits: CrashLoopBackOff", "CrashLoop"},
+    {"crash loop, between two tries",
+     "\"phase\":\"Running\",\"containerStatuses\":[{\"name\":\"c\",\"restartCount\":1,\"state\":{"
+     "\"terminated\":{\"reason\":\"Error\",\"exitCode\":3}}}]",
+     NULL, "Pod is Running but not Ready; container \"c\" ended: Error, exit code 3", "CrashLoop"},
+    {"one that failed, another that has done its work",
+     "\"phase\":\"Running\",\"containerStatuses\":[{\"name\":\"a\",\"state\":{\"terminated\":{"
+     "\"reason\":\"Completed\",\"exitCode\":0}}},{\"name\":\"c\",\"state\":{\"terminated\":{"
+     "\"reason\":\"OOMKilled\",\"exitCode\":137}}}]",
+     NULL, "Pod is Running but not Ready; container \"c\" ended: OOMKilled, exit code 137",
+     "ContainerFailed"},
     {"a container on its way",
      "\"phase\":\"Pending\",\"containerStatuses\":[{\"name\":\"c\",\"state\":{\"waiting\":{"
      "\"reason\":"
