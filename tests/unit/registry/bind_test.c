@@ -55,6 +55,44 @@ START_TEST(test_post)
 }
 END_TEST
 
+/* The next event of a watch of claims with that field selector, from that revision on; false when
+ * there is none yet. */
+static bool told(const char *field, int64_t rev, struct watch_event *ret)
+{
+    struct watch_request req = {.kind = &kind_sandbox_claim,
+                                .version = {READ_AT_LEAST, rev},
+                                .deadline_ms = world_deadline()};
+    struct watch *watch = NULL;
+    ck_assert_int_eq(selector_parse("", field, &req.take_selector, NULL), 0);
+    ck_assert_int_eq(registry_watch(reg(), &req, NULL, NULL, &watch, NULL), 0);
+    int rc = watch_next(watch, ret);
+    watch_close(watch);
+    return rc > 0;
+}
+
+/* A client that waits for its claim from the revision of the POST's answer, without a look at the
+ * answer, is told that it is bound; who watches more than that one claim is told nothing twice, nor
+ * is anybody of a claim that was not bound. */
+START_TEST(test_post_then_watch)
+{
+    pool_world_member(reg(), "p-1", "n", MEMBER_READY);
+    SCOPED(json_free_p) cJSON *bound = post("c");
+    SCOPED(json_free_p) cJSON *waiting = post("d"); /* nobody is left */
+    int64_t rev = 0, waiting_rev = 0;
+    ck_assert_int_eq(str_to_i64(json_str(bound, "metadata.resourceVersion"), &rev), 0);
+    ck_assert_int_eq(str_to_i64(json_str(waiting, "metadata.resourceVersion"), &waiting_rev), 0);
+    SCOPED(watch_event_fini) struct watch_event e = {0}, none = {0};
+    ck_assert(told("metadata.name=c", rev, &e));
+    ck_assert_int_eq(e.type, WATCH_ADDED);
+    ck_assert_str_eq(e.object->name, "c");
+    ck_assert_int_eq(e.object->rev, rev);
+    ck_assert(!told("metadata.name=d", waiting_rev, &none));
+    ck_assert(!told("metadata.name=c", rev + 1, &none));
+    ck_assert(told("", rev, &none)); /* of the other one */
+    ck_assert_str_eq(none.object->name, "d");
+}
+END_TEST
+
 static const cJSON *entry_of(const cJSON *object, const char *manager, const char *subresource)
 {
     const cJSON *entry;
@@ -417,17 +455,10 @@ SUITE(bind)
     TCase *tc = tcase_create("bind");
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 60);
-    const TTest *const tests[] = {test_post,
-                                  test_managers,
-                                  test_nobody,
-                                  test_index_follows,
-                                  test_index_after_restart,
-                                  test_dry_run,
-                                  test_name_taken,
-                                  test_bind_stored,
-                                  test_bind_certain,
-                                  test_lost_member,
-                                  test_threads,
+    const TTest *const tests[] = {test_post,         test_post_then_watch, test_managers,
+                                  test_nobody,       test_index_follows,   test_index_after_restart,
+                                  test_dry_run,      test_name_taken,      test_bind_stored,
+                                  test_bind_certain, test_lost_member,     test_threads,
                                   test_two_servers};
     for (size_t i = 0; i < ARRAY_LEN(tests); i++)
         tcase_add_test(tc, tests[i]);
