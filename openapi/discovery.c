@@ -12,8 +12,6 @@
 static const char *const verbs[] = {"delete", "deletecollection", "get",   "list", "patch",
                                     "create", "update",           "watch", NULL};
 static const char *const subresource_verbs[] = {"get", "patch", "update", NULL};
-#define STATUS_GROUP "meta.k8s.io" /* empty would mean that of the kind */
-static const char *const activity_verbs[] = {"create", NULL};
 
 static cJSON *words(const char *const *list)
 {
@@ -144,21 +142,6 @@ static cJSON *sub_resource(const struct kind *kind, const char *name, bool is_sc
     return r;
 }
 
-/* What is sent and answered is no object of the kind: a Status. */
-static cJSON *activity_resource(const struct kind *kind)
-{
-    SCOPED_FREE char *full = xasprintf("%s/activity", kind->plural);
-    cJSON *r = json_object();
-    json_set_str(r, "name", full);
-    json_set_str(r, "singularName", "");
-    json_set_bool(r, "namespaced", true);
-    json_set_str(r, "group", STATUS_GROUP);
-    json_set_str(r, "version", "v1");
-    json_set_str(r, "kind", "Status");
-    json_set(r, "verbs", words(activity_verbs));
-    return r;
-}
-
 bool discovery_print_resources(const char *group, const char *version, struct buf *out)
 {
     if (!kind_group_version_served(group, version))
@@ -176,8 +159,6 @@ bool discovery_print_resources(const char *group, const char *version, struct bu
             json_push(resources, sub_resource(*k, "status", false));
         if ((*k)->scale)
             json_push(resources, sub_resource(*k, "scale", true));
-        if ((*k)->has_activity)
-            json_push(resources, activity_resource(*k));
     }
     json_set(document, "resources", resources);
     print_and_free(document, out);
@@ -195,13 +176,12 @@ static cJSON *response_kind(const char *group, const char *version, const char *
     return k;
 }
 
-static cJSON *aggregated_subresource(const char *name, cJSON *take_kind,
-                                     const char *const *its_verbs)
+static cJSON *aggregated_subresource(const char *name, cJSON *take_kind)
 {
     cJSON *s = json_object();
     json_set_str(s, "subresource", name);
     json_set(s, "responseKind", take_kind);
-    json_set(s, "verbs", words(its_verbs));
+    json_set(s, "verbs", words(subresource_verbs));
     return s;
 }
 
@@ -217,20 +197,16 @@ static cJSON *aggregated_resource(const struct kind *kind)
         json_set(r, "shortNames", words(kind->short_names));
     if (kind->categories)
         json_set(r, "categories", words(kind->categories));
-    if (!kind->has_status && !kind->scale && !kind->has_activity)
+    if (!kind->has_status && !kind->scale)
         return r;
     cJSON *subresources = json_array();
     if (kind->has_status)
-        json_push(subresources, aggregated_subresource(
-                                    "status", response_kind(kind->group, kind->version, kind->kind),
-                                    subresource_verbs));
+        json_push(subresources,
+                  aggregated_subresource("status",
+                                         response_kind(kind->group, kind->version, kind->kind)));
     if (kind->scale)
         json_push(subresources,
-                  aggregated_subresource("scale", response_kind("autoscaling", "v1", "Scale"),
-                                         subresource_verbs));
-    if (kind->has_activity)
-        json_push(subresources, aggregated_subresource(
-                                    "activity", response_kind(STATUS_GROUP, "v1", "Status"), activity_verbs));
+                  aggregated_subresource("scale", response_kind("autoscaling", "v1", "Scale")));
     json_set(r, "subresources", subresources);
     return r;
 }

@@ -324,9 +324,10 @@ done
 bad "delete of a status" 405 MethodNotAllowed 'delete is not supported on resources of kind "sandboxes.agents.x-k8s.io"' DELETE "$SANDBOXES/there/status"
 bad "put on a collection" 400 BadRequest "name must be provided" PUT "$SANDBOXES" "${JSON[@]}" -d "$THERE"
 BODIES='the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf'
-for type in text/plain application/cbor application/merge-patch+json application/vnd.kubernetes.protobuf Application/JSON; do
+for type in text/plain application/cbor application/merge-patch+json application/vnd.kubernetes.protobuf; do
     bad "a body of $type" 415 UnsupportedMediaType "$BODIES" POST "$SANDBOXES" -H "Content-Type: $type" -d "$(sandbox a)"
 done
+answers "a body's type counts in any case" 201 POST "$SANDBOXES?dryRun=All" -H "Content-Type: Application/JSON" -d "$(sandbox a)"
 for type in text/html Application/JSON application/vnd.kubernetes.protobuf; do
     bad "an answer of $type" 406 NotAcceptable 'only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf' \
         POST "$SANDBOXES" -H "Accept: $type" "${JSON[@]}" -d "$(sandbox a)"

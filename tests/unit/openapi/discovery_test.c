@@ -29,9 +29,7 @@ static const char resources_agents[] =
     "'resources':[{'name':'sandboxes','singularName':'sandbox','namespaced':true,"
     "'kind':'Sandbox','verbs':@V,'shortNames':['sandbox'],"
     "'storageVersionHash':'fPd/zcm8A2c='},{'name':'sandboxes/status','singularName':'',"
-    "'namespaced':true,'kind':'Sandbox','verbs':@S},{'name':'sandboxes/activity',"
-    "'singularName':'','namespaced':true,'group':'meta.k8s.io','version':'v1','kind':'Status',"
-    "'verbs':['create']}]}";
+    "'namespaced':true,'kind':'Sandbox','verbs':@S}]}";
 static const char resources_extensions[] =
     "{'kind':'APIResourceList','apiVersion':'v1',"
     "'groupVersion':'extensions.agents.x-k8s.io/v1beta1','resources':["
@@ -54,8 +52,7 @@ static const char aggregated[] =
     "'version':'v1beta1','kind':'Sandbox'},'scope':'Namespaced','singularResource':'sandbox',"
     "'verbs':@V,'shortNames':['sandbox'],'subresources':[{'subresource':'status',"
     "'responseKind':{'group':'agents.x-k8s.io','version':'v1beta1','kind':'Sandbox'},"
-    "'verbs':@S},{'subresource':'activity','responseKind':{'group':'meta.k8s.io',"
-    "'version':'v1','kind':'Status'},'verbs':['create']}]}],'freshness':'Current'}]},"
+    "'verbs':@S}]}],'freshness':'Current'}]},"
     "{'metadata':{'name':'extensions.agents.x-k8s.io'},'versions':[{'version':'v1beta1',"
     "'resources':[{'resource':'sandboxclaims',"
     "'responseKind':{'group':'extensions.agents.x-k8s.io','version':'v1beta1',"
