@@ -31,7 +31,7 @@ end_warm() { asked_again "$(claim "$1" warm)" && claim_is "$1" "$READY"' and .st
 
 # The member gets its address a while after the claim is there: the reconciler binds.
 begin_late() {
-    pool_make "$1" 1 '.spec.podTemplate.metadata.annotations = {"node.agent-sandbox.dev/start-delay": "1500ms"}'
+    pool_make "$1" 1 '.spec.podTemplate.metadata.annotations = {"node.agent-sandbox.dev/start-delay": "800ms"}'
     within 5 one_member "$1"
     post_claim "$(claim "$1" "$1")"
 }
