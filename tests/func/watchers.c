@@ -548,7 +548,7 @@ static void watch_while_written(void)
 
 static int64_t quantile_ms(double q)
 {
-    int64_t rank = (int64_t)((double)n_deliveries * q), n = 0;
+    int64_t rank = (int64_t)((double)(n_deliveries - 1) * q), n = 0;
     for (int64_t i = 0; i <= LATENCY_BUCKETS; i++)
         if ((n += latency[i]) > rank)
             return i;
