@@ -183,7 +183,8 @@ START_TEST(test_same_name_takes_over)
     wait_holder(&b, "a");
     int64_t began_ms = now_ms();
     join(&again, "a");
-    while (!again.n_started && !b.n_started)
+    while (!__atomic_load_n(&again.n_started, __ATOMIC_ACQUIRE) &&
+           !__atomic_load_n(&b.n_started, __ATOMIC_ACQUIRE))
         nap();
     ck_assert_int_lt(now_ms() - began_ms, TTL_S * 1000);
     ck_assert(!write_fenced(&a));
