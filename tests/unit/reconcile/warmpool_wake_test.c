@@ -1,4 +1,4 @@
-/* Which pools look again when a template changes: W-t033. */
+/* Which pools look again when a template changes. */
 #include "reconcile/warmpool_wake.h"
 
 #include "apiserver/base/buf.h"
@@ -45,6 +45,7 @@ static void pool(const char *ns, const char *name, const char *template)
     object_unref(put(&kind_sandbox_warm_pool, ns, name, spec));
 }
 
+/* W-t033: those that name it, in its namespace. */
 START_TEST(test_pools_of_a_template)
 {
     pool("ns", "q", "t");
