@@ -307,19 +307,21 @@ struct body_name {
     enum body_type type;
 };
 
-/* The type of a patch is compared as it is written, that of an object in any case. */
+static bool is_type(struct str given, const char *name)
+{
+    return given.n == strlen(name) && strncasecmp(given.p, name, given.n) == 0;
+}
+
+/* The type of a patch is compared as it is written (str_eq), that of an object in any case
+ * (is_type). */
 static const struct body_name *find_body(const struct pairs *headers, const struct body_name *names,
-                                         bool is_any_case)
+                                         bool (*equal)(struct str given, const char *name))
 {
     const char *given = pairs_get_ci(headers, "Content-Type");
+    bool is_given = given && *given;
     struct str rest = STR(given ? given : ""), name = trim(next_part(&rest, ';'));
-    if (!given || !*given)
-        name = STR("");
     for (; names->name; names++)
-        if ((is_any_case
-                 ? name.n == strlen(names->name) && strncasecmp(name.p, names->name, name.n) == 0
-                 : str_eq(name, names->name)) &&
-            (*names->name || !given || !*given))
+        if (*names->name ? is_given && equal(name, names->name) : !is_given)
             return names;
     return NULL;
 }
@@ -328,7 +330,7 @@ int negotiate_body(const struct pairs *headers, enum body_type *ret, struct err 
 {
     static const struct body_name names[] = {
         {"", BODY_JSON}, {"application/json", BODY_JSON}, {"application/yaml", BODY_YAML}, {0}};
-    const struct body_name *found = find_body(headers, names, true);
+    const struct body_name *found = find_body(headers, names, is_type);
     if (!found)
         return err_set(
             err, ERR_UNSUPPORTED_MEDIA,
@@ -344,7 +346,7 @@ int negotiate_patch(const struct pairs *headers, enum body_type *ret, struct err
                                              {"application/merge-patch+json", BODY_MERGE_PATCH},
                                              {"application/apply-patch+yaml", BODY_APPLY},
                                              {0}};
-    const struct body_name *found = find_body(headers, names, false);
+    const struct body_name *found = find_body(headers, names, str_eq);
     if (!found)
         return err_set(
             err, ERR_UNSUPPORTED_MEDIA,

@@ -170,7 +170,7 @@ static void fan_out(struct table *t, bool is_early, struct wake_list *wake)
         if (w->next_seq < t->first_seq)
             watch_end(w, wake);
         else if (!w->is_awake && (w->is_prompt || !is_early) && watch_is_behind(w))
-            wake_list_add(wake, w);
+            wake_list_force(wake, w);
     }
 }
 

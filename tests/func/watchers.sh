@@ -1,5 +1,5 @@
 # A thousand watches, a tenth of which never read, while others write: each that reads sees every change once and in order, also when it
-# resumes; those that do not read are cut off; memory stays within its bound. WATCHERS_SECONDS=60 for the figures of docs/design.md.
+# resumes; those that do not read are cut off; memory stays within its bound. WATCHERS_SECONDS sets how long they write, 10 s otherwise.
 # shellcheck shell=bash source=tests/func/lib.sh
 . "$(dirname "$0")/lib.sh"
 READERS=900 SILENT=100 WRITES=500 SECONDS_LONG=${WATCHERS_SECONDS:-10}
