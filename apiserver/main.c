@@ -58,7 +58,7 @@ struct flags {
     const char *label_domains_file;
     char **policy_resolvers;
     int64_t workers, max_connections, max_reads, max_writes, max_body, history_events;
-    int64_t request_timeout_s, shutdown_delay_s, shutdown_grace_s;
+    int64_t request_timeout_s, idle_timeout_s, shutdown_delay_s, shutdown_grace_s;
     const char *log_level;
 };
 
@@ -153,6 +153,8 @@ static const struct flag flag_rows[] = {
      "changes kept per kind for watches to resume from"},
     {"request-timeout", FLAG_INT, AT(request_timeout_s), "60", 1, 3600,
      "seconds a request may take, watches left out"},
+    {"idle-timeout", FLAG_INT, AT(idle_timeout_s), "120", 1, 3600,
+     "seconds a connection may go unused, and an answer or a watch unread"},
     {"shutdown-delay-duration", FLAG_INT, AT(shutdown_delay_s), "0", 0, 3600,
      "seconds to go on serving, not ready any more, after SIGTERM"},
     {"shutdown-grace", FLAG_INT, AT(shutdown_grace_s), "10", 0, 3600,
@@ -407,6 +409,7 @@ static int start_server(struct app *a, struct err *err)
         .max_body = (size_t)f->max_body,
         .max_connections = (size_t)f->max_connections,
         .disable_http2 = f->disable_http2,
+        .idle_timeout_ms = f->idle_timeout_s * 1000,
         .handler = pipeline_handle,
         .ctx = a->pipeline,
     };

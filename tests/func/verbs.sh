@@ -250,7 +250,7 @@ documents() {
     api GET /apis/agents.x-k8s.io
     is "/apis/agents.x-k8s.io" "APIGroup v1beta1" "$(q '"\(.kind) \(.preferredVersion.version)"')"
     api GET $AGENTS
-    is "its resources" "sandboxes sandboxes/activity sandboxes/status" "$(q '[.resources[].name] | sort | join(" ")')"
+    is "its resources" "sandboxes sandboxes/status" "$(q '[.resources[].name] | sort | join(" ")')"
     api GET $EXTENDED
     is "and those of the extensions" "sandboxclaims sandboxclaims/status sandboxtemplates sandboxwarmpools sandboxwarmpools/scale sandboxwarmpools/status" \
         "$(q '[.resources[].name] | sort | join(" ")')"

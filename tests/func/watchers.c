@@ -90,6 +90,7 @@ struct connection {
     int fd;
     SSL *ssl;
     bool is_connected, is_silent; /* silent: nothing at all is read from it */
+    bool has_reader;
     nghttp2_session *session;     /* HTTP/2 */
     struct watch *only;           /* HTTP/1.1 */
     struct buf out;
@@ -326,7 +327,7 @@ static void connection_ended(struct connection *c)
 {
     if (c->only)
         c->only->is_over = true;
-    else
+    else if (c->has_reader)
         wrong("a connection of many watches ended", 1, 0);
 }
 
@@ -410,6 +411,7 @@ static void watch_open(struct watch *w, bool on_http2, struct connection **share
         }
         connection_open(w->on, on_http2);
     }
+    w->on->has_reader |= !w->is_silent;
     if (on_http2) {
         (*used)++;
         h2_request(w);

@@ -7,7 +7,7 @@ READERS=900 SILENT=100 WRITES=500 SECONDS_LONG=${WATCHERS_SECONDS:-10}
 server_cpu_ticks() { awk '{ print $14 + $15 }' "/proc/$SERVER_PID/stat"; }
 
 etcd_up
-server_up
+server_up --idle-timeout=20
 BEFORE=$(server_rss_kib)
 CPU=$(server_cpu_ticks)
 MAX=$BEFORE
