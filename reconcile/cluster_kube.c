@@ -107,9 +107,10 @@ static int get(struct cluster *c, enum child child, const char *namespace_name, 
     return 0;
 }
 
-static cJSON *list_pods(struct cluster *c, const char *namespace_name, const char *hash)
+static cJSON *list(struct cluster *c, enum child child, const char *namespace_name,
+                   const char *hash)
 {
-    return child_cache_list(cache_of(c, CHILD_POD), namespace_name, hash);
+    return child_cache_list(cache_of(c, child), namespace_name, hash);
 }
 
 static int write_child(struct cluster *c, enum child child, const struct kube_call *call,
@@ -235,7 +236,7 @@ static void cluster_free(struct cluster *c)
 
 static const struct cluster_vtable kube_vtable = {
     .get = get,
-    .list_pods = list_pods,
+    .list = list,
     .create = create,
     .patch = patch,
     .update = update,
