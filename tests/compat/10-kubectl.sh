@@ -5,11 +5,6 @@
 
 # idle NAME [LINE-OF-SPEC]: a Sandbox without a pod.
 idle() { sandbox "$1" "${2:-operatingMode: Suspended}"; }
-# pool NAME REPLICAS
-pool() {
-    printf 'apiVersion: extensions.agents.x-k8s.io/v1beta1\nkind: SandboxWarmPool\nmetadata: {name: %s}\n' "$1"
-    printf 'spec: {replicas: %s, sandboxTemplateRef: {name: nobody}}\n' "$2"
-}
 # rc EXPECTED TEXT COMMAND...: its exit code; what it says is in OUT.
 rc() {
     local expected=$1 text=$2 code=0
@@ -108,7 +103,7 @@ changing() {
     editor "/^metadata:/s/\$/\\n  labels: {edited: \"yes\"}/"
     k edit sandbox changed >/dev/null
     is "edit adds a label" yes "$(k get sandbox changed -o 'jsonpath={.metadata.labels.edited}')"
-    pool edited 0 | k create -f - >/dev/null
+    pool edited nobody 0 | k create -f - >/dev/null
 
     is "patch of type merge" "sandbox.agents.x-k8s.io/changed patched" "$(k patch sandbox changed --type merge -p '{"metadata":{"labels":{"edited":null,"by":"merge"}}}')"
     is "the same again" "sandbox.agents.x-k8s.io/changed patched (no change)" "$(k patch sandbox changed --type merge -p '{"metadata":{"labels":{"by":"merge"}}}')"

@@ -8,22 +8,7 @@ python=$("$CLIENTS" python)
 
 relay "$python" "$COMPAT/python/client.py" "$NS"
 
-k apply -f - >/dev/null <<Y
-apiVersion: extensions.agents.x-k8s.io/v1beta1
-kind: SandboxTemplate
-metadata: {name: sleeper}
-spec:
-  podTemplate:
-    spec:
-      automountServiceAccountToken: false
-      terminationGracePeriodSeconds: 1
-      containers: [{name: main, image: "$IMAGE", command: [sh, -c, "trap 'exit 0' TERM; sleep 100000 & wait"]}]
----
-apiVersion: extensions.agents.x-k8s.io/v1beta1
-kind: SandboxWarmPool
-metadata: {name: pool}
-spec: {replicas: 1, sandboxTemplateRef: {name: sleeper}}
-Y
+{ template sleeper any && echo --- && pool pool sleeper 1; } | k create -f - >/dev/null
 no_claimed() { local left && left=$(k get sandboxclaims -o name) && [ -z "$left" ]; }
 relay "$python" "$COMPAT/python/sdk.py" "$NS"
 t "the claims' Sandboxes go with them" within 60 no_claimed

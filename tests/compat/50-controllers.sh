@@ -3,28 +3,28 @@
 # shellcheck source=tests/compat/lib.sh
 . "$(dirname "$0")/lib.sh"
 namespace "$NS"
-KINDS=(sandbox sandboxclaim sandboxtemplate sandboxwarmpool)
+# With their groups, for others may have kinds of the same names.
+KINDS=(sandbox.agents.x-k8s.io sandbox{claim,template,warmpool}.extensions.agents.x-k8s.io)
+declare -A KIND=([${KINDS[0]}]=Sandbox [${KINDS[1]}]=SandboxClaim [${KINDS[2]}]=SandboxTemplate [${KINDS[3]}]=SandboxWarmPool [configmap]=ConfigMap)
+# gv KIND: its apiVersion.
+gv() { case $1 in configmap) echo v1 ;; *) echo "${1#*.}/v1beta1" ;; esac; }
 
 # object KIND NAME [METADATA]: one that has no pods. METADATA: more members, as JSON without the braces.
 object() {
     local spec
     case $1 in
-    sandbox) spec='{operatingMode: Suspended, podTemplate: {spec: {containers: [{name: main, image: a}]}}}' ;;
-    sandboxclaim) spec='{warmPoolRef: {name: nobody}}' ;;
-    sandboxtemplate) spec='{podTemplate: {spec: {containers: [{name: main, image: a}]}}}' ;;
-    sandboxwarmpool) spec='{replicas: 0, sandboxTemplateRef: {name: nobody}}' ;;
+    sandbox.*) spec='{operatingMode: Suspended, podTemplate: {spec: {containers: [{name: main, image: a}]}}}' ;;
+    sandboxclaim.*) spec='{warmPoolRef: {name: nobody}}' ;;
+    sandboxtemplate.*) spec='{podTemplate: {spec: {containers: [{name: main, image: a}]}}}' ;;
+    sandboxwarmpool.*) spec='{replicas: 0, sandboxTemplateRef: {name: nobody}}' ;;
     configmap) printf -- '---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: "%s"%s}\n' "$2" "${3:+, $3}" && return ;;
     esac
-    printf -- '---\napiVersion: %s\nkind: %s\nmetadata: {name: "%s"%s}\nspec: %s\n' "${GV[$1]}" "${KIND[$1]}" "$2" "${3:+, $3}" "$spec"
+    printf -- '---\napiVersion: %s\nkind: %s\nmetadata: {name: "%s"%s}\nspec: %s\n' "$(gv "$1")" "${KIND[$1]}" "$2" "${3:+, $3}" "$spec"
 }
-declare -A GV KIND=([sandbox]=Sandbox [sandboxclaim]=SandboxClaim [sandboxtemplate]=SandboxTemplate [sandboxwarmpool]=SandboxWarmPool [configmap]=ConfigMap)
-GV=([sandbox]=agents.x-k8s.io/v1beta1 [configmap]=v1)
-for kind in sandboxclaim sandboxtemplate sandboxwarmpool; do GV[$kind]=extensions.agents.x-k8s.io/v1beta1; done
-
 # owned_by KIND NAME [MORE]: metadata that names the owner.
 owned_by() {
     printf '"ownerReferences": [{"apiVersion": "%s", "kind": "%s", "name": "%s", "uid": "%s"%s}]' \
-        "${GV[$1]}" "${KIND[$1]}" "$2" "$(value "$1/$2" .metadata.uid)" "${3:+, $3}"
+        "$(gv "$1")" "${KIND[$1]}" "$2" "$(value "$1/$2" .metadata.uid)" "${3:+, $3}"
 }
 HOLD='"finalizers": ["compat.test/hold"]'
 make() { object "$@" | k create -f - >/dev/null; }
@@ -46,8 +46,8 @@ for kind in "${KINDS[@]}"; do
     t "what a ${KIND[$kind]} owned is collected" within 60 gone "$NS" "configmap/of-$kind"
     t "a ${KIND[$kind]} is collected when its owner went" within 60 gone "$NS" "$kind/child"
 done
-make sandbox lost '"ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "parent", "uid": "00000000-0000-4000-8000-000000000000"}]'
-t "one whose owner never was is collected" within 60 gone "$NS" sandbox/lost
+make ${KINDS[0]} lost '"ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "parent", "uid": "00000000-0000-4000-8000-000000000000"}]'
+t "one whose owner never was is collected" within 60 gone "$NS" ${KINDS[0]}/lost
 
 # --- in the foreground: the owner waits for those that block it ---
 for kind in "${KINDS[@]}"; do
@@ -85,7 +85,7 @@ done
 # --- quota: its controller counts ours. Refusing is the work of kube-apiserver's admission, which sees only what it stores itself. ---
 k create quota count --hard=count/sandboxes.agents.x-k8s.io=5,count/sandboxwarmpools.extensions.agents.x-k8s.io=5 >/dev/null
 counted() { [ "$(kubectl -n "$NS" get quota count -o json | jq -c .status.used)" = "$1" ]; }
-t "the quota controller counts Sandboxes and pools" within 60 counted '{"count/sandboxes.agents.x-k8s.io":"1","count/sandboxwarmpools.extensions.agents.x-k8s.io":"1"}'
+t "IL-140: the quota controller counts Sandboxes and pools" within 60 counted '{"count/sandboxes.agents.x-k8s.io":"1","count/sandboxwarmpools.extensions.agents.x-k8s.io":"1"}'
 
 # --- the end of a namespace with all four kinds in it, held by finalizers ---
 for kind in "${KINDS[@]}"; do make "$kind" held "$HOLD"; done
@@ -93,6 +93,6 @@ kubectl delete namespace "$NS" --wait=false >/dev/null
 remaining() { [ "$(kubectl get namespace "$NS" -o json | jq -r '.status.conditions[] | select(.type == "NamespaceFinalizersRemaining") | .status')" = True ]; }
 t "the namespace says that finalizers hold it" within 60 remaining
 like "which and how many" 'compat.test/hold in 4 resource instances' "$(kubectl get namespace "$NS" -o json | jq -r '.status.conditions[].message')"
-for kind in "${KINDS[@]}"; do like "and that a ${KIND[$kind]} is left" "$kind(es|s)\.(extensions\.)?agents\.x-k8s\.io has 1 resource instances" "$(kubectl get namespace "$NS" -o json | jq -r '.status.conditions[].message')"; done
+for kind in "${KINDS[@]}"; do like "and that a ${KIND[$kind]} is left" "${kind%%.*}(es|s)\.${kind#*.} has 1 resource instances" "$(kubectl get namespace "$NS" -o json | jq -r '.status.conditions[].message')"; done
 for kind in "${KINDS[@]}"; do release "$kind" held; done
 t "without them it ends" kubectl wait --for=delete "namespace/$NS" --timeout 90s

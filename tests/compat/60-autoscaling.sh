@@ -7,22 +7,7 @@ namespace "$NS"
 METRICS=v1beta1.external.metrics.k8s.io
 PORT=$((20000 + RANDOM % 10000))
 
-k apply -f - >/dev/null <<Y
-apiVersion: extensions.agents.x-k8s.io/v1beta1
-kind: SandboxTemplate
-metadata: {name: sleeper}
-spec:
-  podTemplate:
-    spec:
-      automountServiceAccountToken: false
-      terminationGracePeriodSeconds: 1
-      containers: [{name: main, image: "$IMAGE", command: [sh, -c, "trap 'exit 0' TERM; sleep 100000 & wait"]}]
----
-apiVersion: extensions.agents.x-k8s.io/v1beta1
-kind: SandboxWarmPool
-metadata: {name: pool}
-spec: {replicas: 1, sandboxTemplateRef: {name: sleeper}}
-Y
+{ template sleeper any && echo --- && pool pool sleeper 1; } | k create -f - >/dev/null
 size() { value swp/pool .spec.replicas; }
 has_size() { [ "$(size)" = "$1" ]; }
 stands_at() { [ "$(value swp/pool .status.replicas)/$(value hpa/pool .status.currentReplicas)" = "$1/$1" ]; }
