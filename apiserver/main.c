@@ -236,6 +236,13 @@ static int namespace_state(void *ctx, const char *name, enum namespace_state *re
     return rc;
 }
 
+static char *foresee(void *ctx, const struct kind *kind, const cJSON *object)
+{
+    return kind == &kind_sandbox_claim
+               ? claim_foresee(object, &((struct app *)ctx)->binder.settings)
+               : NULL;
+}
+
 /* A store that hangs keeps its connections open, so it is asked; at most once a second, whoever
  * asks us, and in less time than the probe of manifests/server.yaml has. */
 static bool check_store(void *ctx)
@@ -344,6 +351,7 @@ static void start_registry(struct app *a)
         .clock = &clock_system,
         .randomness = &rand_system,
         .namespace_state = a->namespaces ? namespace_state : NULL,
+        .foresee = foresee,
         .ctx = a,
     };
     a->registry = registry_new(&(struct registry_config){

@@ -25,7 +25,9 @@ kube_up
 node_up --nodes 3
 replicas_up 1
 
-BEGIN=$(now_ms)
+# resident_kb: memory of the server.
+resident_kb() { awk '/^VmRSS/ { print $2 }' "/proc/${REPLICA_PIDS[0]}/status"; }
+RESIDENT=$(resident_kb) BEGIN=$(now_ms)
 pool_make big "$MEMBERS"
 t "a pool of $MEMBERS fills" within $((60 + MEMBERS / 10)) pool_is big "$MEMBERS"
 echo "# it took $(($(now_ms) - BEGIN)) ms"
@@ -41,6 +43,7 @@ sleep "$QUIET"
 TOOK=$(($(now_ms) - BEGIN)) CPU=$(($(cpu_ms) - CPU))
 is "at rest with $MEMBERS Sandboxes nothing is written to our etcd in $QUIET s" "$REVISION" "$(etcd_revision)"
 is "nor to the cluster's Pods" "$CALLS" "$(pod_calls)"
+echo "# memory at rest: $(resident_kb) KiB, $((($(resident_kb) - RESIDENT) * 1024 / MEMBERS)) bytes for a member with its Pod"
 echo "# processor time at rest: $CPU ms in $TOOK ms, $((CPU * 10000 / TOOK)) hundredths of a per cent of a core"
 at_most "a server at rest takes of one core" 100 $((CPU * 10000 / TOOK)) "hundredths of a per cent"
 
