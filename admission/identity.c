@@ -145,7 +145,7 @@ int step_preconditions(struct admission *a, struct err *err)
                        is_number(given) ? "value out of range" : "invalid syntax");
     }
     if (rev == 0)
-        return refuse_missing_version(a, err);
+        return a->req->kind->is_builtin ? 0 : refuse_missing_version(a, err);
     if (str_to_u64(stored, &stored_rev) == 0 && rev == stored_rev)
         return 0;
     return refuse_update(a,

@@ -31,6 +31,11 @@ static const char label_value_text[] =
     "for validation is "
     "'(" NAME_PART_RE ")?')";
 
+static const char label_1035_text[] =
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
+    "alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', "
+    "regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+
 #define SUBDOMAIN_MAX 253
 #define MANAGER_MAX 128 /* bytes. Source: docs/kubernetes-api.md 22.1 */
 #define LABEL_MAX 63    /* also of a key's name part, and of a label's value */
@@ -106,20 +111,63 @@ static void refuse(struct err *causes, const char *field, const char *value, con
               what, text);
 }
 
-size_t name_check_object(const char *s, bool is_prefix, const char *field, struct err *causes)
+static bool is_label_1035(const char *p, size_t n)
+{
+    return is_dns_label(p, n) && *p >= 'a';
+}
+
+static const struct {
+    size_t max;
+    const char *too_long, *text;
+    bool (*is_right)(const char *p, size_t n);
+} object_names[] = {
+    [NAME_SUBDOMAIN] = {SUBDOMAIN_MAX, "must be no more than 253 characters", subdomain_text,
+                        is_subdomain},
+    [NAME_LABEL] = {LABEL_MAX, "must be no more than 63 bytes", label_text, is_dns_label},
+    [NAME_LABEL_1035] = {LABEL_MAX, "must be no more than 63 bytes", label_1035_text,
+                         is_label_1035},
+};
+
+/* What can be one part of a URL's path, and no more than that. */
+static size_t check_segment(const char *s, bool is_prefix, const char *field, struct err *causes)
+{
+    size_t found = 0;
+    const char *problem = is_prefix              ? NULL
+                          : strcmp(s, ".") == 0  ? "may not be '.'"
+                          : strcmp(s, "..") == 0 ? "may not be '..'"
+                                                 : NULL;
+    if (problem) {
+        refuse(causes, field, s, "", problem);
+        return 1;
+    }
+    if (strchr(s, '/')) {
+        refuse(causes, field, s, "", "may not contain '/'");
+        found++;
+    }
+    if (strchr(s, '%')) {
+        refuse(causes, field, s, "", "may not contain '%'");
+        found++;
+    }
+    return found;
+}
+
+size_t name_check_object(const char *s, bool is_prefix, enum name_form form, const char *field,
+                         struct err *causes)
 {
     size_t n = strlen(s), found = 0;
+    if (form == NAME_SEGMENT)
+        return check_segment(s, is_prefix, field, causes);
     /* Something follows a prefix, so a dash may end it. */
     bool masks_dash = is_prefix && n > 1 && s[n - 1] == '-';
     SCOPED_FREE char *masked = xstrdup(s);
     if (masks_dash)
         masked[n - 1] = 'a';
-    if (n > SUBDOMAIN_MAX) {
-        refuse(causes, field, s, "", "must be no more than 253 characters");
+    if (n > object_names[form].max) {
+        refuse(causes, field, s, "", object_names[form].too_long);
         found++;
     }
-    if (!is_subdomain(masked, n)) {
-        refuse(causes, field, s, "", subdomain_text);
+    if (!object_names[form].is_right(masked, n)) {
+        refuse(causes, field, s, "", object_names[form].text);
         found++;
     }
     return found;

@@ -382,7 +382,7 @@ size_t rules_check_kind(const struct kind *kind, void (*report)(void *, const ch
 size_t rules_check(void (*report)(void *ctx, const char *text), void *ctx)
 {
     size_t mistakes = 0;
-    for (const struct kind *const *k = kinds_all; *k; k++)
+    for (const struct kind *const *k = kinds_served; *k; k++)
         mistakes += rules_check_kind(*k, report, ctx);
     return mistakes;
 }

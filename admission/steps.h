@@ -49,6 +49,10 @@ int step_owners(struct admission *a, struct err *err);
 int step_generation(struct admission *a, struct err *err);
 int step_finalizer_warnings(struct admission *a, struct err *err);
 
+/* native.c: what the tables of Kubernetes' own kinds say besides */
+int step_encode(struct admission *a, struct err *err);
+int step_path_defaults(struct admission *a, struct err *err);
+
 /* hints.c */
 int step_hints(struct admission *a, struct err *err);
 

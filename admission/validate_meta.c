@@ -218,14 +218,14 @@ static void check_immutable(const struct admission *a, struct err *causes)
 
 /* ---- the whole ---- */
 
-static void check_name(const cJSON *metadata, struct err *causes)
+static void check_name(const struct kind *kind, const cJSON *metadata, struct err *causes)
 {
     const char *name = json_str_or(metadata, "name", ""),
                *base = json_str_or(metadata, "generateName", "");
     if (base[0])
-        name_check_object(base, true, "metadata.generateName", causes);
+        name_check_object(base, true, kind->name_form, "metadata.generateName", causes);
     if (name[0])
-        name_check_object(name, false, "metadata.name", causes);
+        name_check_object(name, false, kind->name_form, "metadata.name", causes);
     else
         err_cause(causes, "FieldValueRequired", "metadata.name",
                   "Required value: name or generateName is required");
@@ -250,7 +250,7 @@ void metadata_validate(const struct admission *a, struct err *causes)
         check_layer(a, metadata, causes);
     check_durations(a->req->kind, json_get(metadata, "annotations"), causes);
     if (!a->is_update) {
-        check_name(metadata, causes);
+        check_name(a->req->kind, metadata, causes);
         return;
     }
     check_immutable(a, causes);

@@ -11,6 +11,7 @@
 #include "admission/admit.h"
 #include "admission/rules.h"
 #include "apiserver/auth/auth.h"
+#include "apiserver/auth/local.h"
 #include "apiserver/base/fetch.h"
 #include "apiserver/base/file.h"
 #include "apiserver/base/flags.h"
@@ -23,8 +24,10 @@
 #include "apiserver/kube/namespaces.h"
 #include "apiserver/registry/registry.h"
 #include "openapi/kinds.h"
+#include "openapi/kinds/builtin.h"
 #include "reconcile/claim_bind.h"
 #include "reconcile/gauges.h"
+#include "reconcile/house.h"
 #include "reconcile/idle.h"
 #include "reconcile/reconcile.h"
 #include "storage/compactor.h"
@@ -40,7 +43,8 @@ struct flags {
     const char *client_ca_file, *requestheader_ca_file;
     char **requestheader_allowed_names;
     const char *kubeconfig;
-    bool without_cluster;
+    bool without_cluster, standalone;
+    const char *data_dir;
     const char *store;
     char **etcd_servers;
     const char *etcd_ca_file, *etcd_cert_file, *etcd_key_file;
@@ -65,14 +69,14 @@ struct flags {
 #define AT(member) offsetof(struct flags, member)
 
 static const struct flag flag_rows[] = {
-    {"bind-address", FLAG_STRING, AT(bind_address), "0.0.0.0", 0, 0,
-     "numeric address to listen on"},
+    {"bind-address", FLAG_STRING, AT(bind_address), NULL, 0, 0,
+     "numeric address to listen on; absent = 0.0.0.0, standalone 127.0.0.1"},
     {"secure-port", FLAG_INT, AT(port), "6443", 0, 65535,
      "port to listen on; 0 = any, the log tells which"},
     {"tls-cert-file", FLAG_STRING, AT(cert_file), NULL, 0, 0,
-     "PEM file of the serving certificate and its chain (required)"},
+     "PEM file of the serving certificate and its chain (required unless standalone)"},
     {"tls-private-key-file", FLAG_STRING, AT(key_file), NULL, 0, 0,
-     "PEM file of its key (required); SIGHUP reads both again"},
+     "PEM file of its key; SIGHUP reads both again"},
     {"client-ca-file", FLAG_STRING, AT(client_ca_file), NULL, 0, 0,
      "PEM bundle for client certificates, instead of the cluster's own"},
     {"requestheader-client-ca-file", FLAG_STRING, AT(requestheader_ca_file), NULL, 0, 0,
@@ -84,6 +88,12 @@ static const struct flag flag_rows[] = {
     {"without-cluster", FLAG_BOOL, AT(without_cluster), "false", 0, 0,
      "no cluster at all, for tests: client certificates of system:masters only, every namespace "
      "exists, nothing is reconciled"},
+    {"standalone", FLAG_BOOL, AT(standalone), "false", 0, 0,
+     "one machine, no cluster: serve the kinds of Kubernetes that sandboxes need as well, and "
+     "make certificates and kubeconfigs"},
+    {"data-dir", FLAG_STRING, AT(data_dir), NULL, 0, 0,
+     "standalone: folder of certificates and kubeconfigs; absent = /var/lib/agent-sandbox for "
+     "root, else ~/.local/share/agent-sandbox"},
     {"store", FLAG_STRING, AT(store), "etcd", 0, 0,
      "etcd, or memory (everything is lost at the end)"},
     {"etcd-servers", FLAG_LIST, AT(etcd_servers), "http://127.0.0.1:2379", 0, 0,
@@ -169,7 +179,8 @@ static const struct flag_table flag_table = {
     .about = "Serves agents.x-k8s.io and extensions.agents.x-k8s.io to a Kubernetes cluster and "
              "makes what\n"
              "the objects ask for.\n\n"
-             "usage: sandbox-apiserver --tls-cert-file F --tls-private-key-file F [flags]\n",
+             "usage: sandbox-apiserver --tls-cert-file F --tls-private-key-file F [flags]\n"
+             "       sandbox-apiserver --standalone [flags]\n",
     .flags = flag_rows,
 };
 
@@ -177,7 +188,9 @@ static const struct flag_table flag_table = {
 static bool flags_check(const struct flags *f)
 {
     const char *wrong = NULL;
-    if (!f->cert_file || !f->key_file)
+    if (f->standalone && (f->cert_file || f->client_ca_file || f->kubeconfig || f->without_cluster))
+        wrong = "--standalone makes its certificates itself, and has no cluster";
+    else if (!f->standalone && (!f->cert_file || !f->key_file))
         wrong = "--tls-cert-file and --tls-private-key-file are required";
     else if (!str_equal(f->store, "etcd") && !str_equal(f->store, "memory"))
         wrong = "--store is etcd or memory";
@@ -216,12 +229,14 @@ struct app {
     struct pipeline *pipeline;
     struct server *server;
     struct reconcile *reconcile;
+    struct house *house; /* standalone */
     struct gauges *gauges;
     struct idle_activity activity;
     struct store_leader *_Atomic leader;
     struct health_check checks[4];
     _Atomic int64_t store_answered_ms; /* when it was last found well */
     char *identity;
+    struct local_identity local; /* standalone */
 };
 
 static int namespace_state(void *ctx, const char *name, enum namespace_state *ret, struct err *err)
@@ -236,11 +251,25 @@ static int namespace_state(void *ctx, const char *name, enum namespace_state *re
     return rc;
 }
 
-static char *foresee(void *ctx, const struct kind *kind, const cJSON *object)
+/* The same where namespaces are kinds of this server. The cache may be a little behind a client
+ * that has just made one. */
+static int own_namespace_state(void *ctx, const char *name, enum namespace_state *ret,
+                               struct err *err)
 {
-    return kind == &kind_sandbox_claim
-               ? claim_foresee(object, &((struct app *)ctx)->binder.settings)
-               : NULL;
+    struct app *a = ctx;
+    SCOPED(object_unref_p) struct object *o = NULL;
+    SCOPED(err_fini) struct err e = {0};
+    int rc = registry_get(a->registry, &kind_namespace, "", name,
+                          (struct read_version){READ_ANY, 0}, 0, &o, &e);
+    if (rc == -ERR_NOT_FOUND) {
+        err_fini(&e);
+        rc = registry_get(a->registry, &kind_namespace, "", name,
+                          (struct read_version){READ_LATEST, 0}, 0, &o, &e);
+    }
+    if (rc < 0 && rc != -ERR_NOT_FOUND)
+        return err_move(err, &e);
+    *ret = !o ? NAMESPACE_ABSENT : o->is_terminating ? NAMESPACE_TERMINATING : NAMESPACE_ACTIVE;
+    return 0;
 }
 
 /* A store that hangs keeps its connections open, so it is asked; at most once a second, whoever
@@ -276,6 +305,8 @@ static void on_lead(void *ctx)
 {
     struct app *a = ctx;
     log_info("leading identity=%s", a->identity);
+    if (a->house)
+        house_start(a->house);
     reconcile_start(a->reconcile);
 }
 
@@ -284,6 +315,8 @@ static void on_follow(void *ctx, const char *why)
     struct app *a = ctx;
     log_info("not leading any more identity=%s why=\"%s\"", a->identity, why);
     reconcile_stop(a->reconcile);
+    if (a->house)
+        house_stop(a->house);
 }
 
 static const struct store_leader_ops leader_ops = {.on_started = on_lead, .on_stopped = on_follow};
@@ -298,7 +331,7 @@ static bool fence(void *ctx, struct store_compare *ret)
 
 static int start_cluster(struct app *a, struct err *err)
 {
-    if (a->flags.without_cluster)
+    if (a->flags.without_cluster || a->flags.standalone)
         return 0;
     if (kube_new(a->flags.kubeconfig, a->fetch, &a->kube, err) < 0)
         return err_wrap(err, "%s",
@@ -350,13 +383,14 @@ static void start_registry(struct app *a)
     a->admit = (struct admit_env){
         .clock = &clock_system,
         .randomness = &rand_system,
-        .namespace_state = a->namespaces ? namespace_state : NULL,
-        .foresee = foresee,
+        .namespace_state = a->namespaces                        ? namespace_state
+                           : kind_find_by_kind("", "Namespace") ? own_namespace_state
+                                                                : NULL,
         .ctx = a,
     };
     a->registry = registry_new(&(struct registry_config){
         .store = a->store,
-        .kinds = kinds_all,
+        .kinds = kinds_served,
         .admit = &a->admit,
         .history_events = (size_t)a->flags.history_events,
         .bind = &a->binder.ops,
@@ -379,6 +413,38 @@ static int start_auth(struct app *a, struct err *err)
     if (auth_new(&config, &a->auth, err) < 0)
         return -(int)err->code;
     auth_start(a->auth);
+    return 0;
+}
+
+/* Certificates of the server's own, before anything that reads them. */
+static int prepare_standalone(struct app *a, struct err *err)
+{
+    struct flags *f = &a->flags;
+    SCOPED_FREE char *usual = geteuid() == 0 ? xstrdup("/var/lib/agent-sandbox")
+                                             : xasprintf("%s/.local/share/agent-sandbox",
+                                                         getenv("HOME") ? getenv("HOME") : ".");
+    const char *dir = f->data_dir ? f->data_dir : usual;
+    if (local_identity_prepare(dir, f->bind_address, &a->local, err) < 0)
+        return -(int)err->code;
+    f->cert_file = a->local.serving_cert;
+    f->key_file = a->local.serving_key;
+    f->client_ca_file = a->local.ca_cert;
+    return 0;
+}
+
+/* The reconciler's client points at this very server. */
+static int start_own_client(struct app *a, struct err *err)
+{
+    const char *host = a->flags.bind_address;
+    bool is_any = str_equal(host, "0.0.0.0") || str_equal(host, "::");
+    bool is_v6 = strchr(host, ':') != NULL;
+    SCOPED_FREE char *url = xasprintf("https://%s%s%s:%d", is_v6 ? "[" : "",
+                                      is_any ? is_v6 ? "::1" : "127.0.0.1" : host, is_v6 ? "]" : "",
+                                      server_port(a->server));
+    if (local_identity_publish(&a->local, url, err) < 0 ||
+        kube_new(a->local.server_config, a->fetch, &a->kube, err) < 0)
+        return -(int)err->code;
+    log_info("kubeconfig file=%s", a->local.admin_config);
     return 0;
 }
 
@@ -424,7 +490,7 @@ static int start_server(struct app *a, struct err *err)
     if (server_start(&config, &a->server, err) < 0)
         return -(int)err->code;
     log_info("serving address=%s port=%d", f->bind_address, server_port(a->server));
-    return 0;
+    return a->local.dir ? start_own_client(a, err) : 0;
 }
 
 static void start_reconciler(struct app *a)
@@ -455,6 +521,9 @@ static void start_reconciler(struct app *a)
         .fence = fence,
         .ctx = a,
     });
+    if (a->flags.standalone)
+        a->house = house_new(&(struct house_config){
+            .registry = a->registry, .clock = &clock_system, .fence = fence, .ctx = a});
     atomic_store(&a->leader, store_leader_start(a->store,
                                                 &(struct store_leader_config){
                                                     .holder = a->identity,
@@ -465,6 +534,8 @@ static void start_reconciler(struct app *a)
 static int app_start(struct app *a, struct err *err)
 {
     a->fetch = fetch_new();
+    if (a->flags.standalone && prepare_standalone(a, err) < 0)
+        return -(int)err->code;
     if (start_claims(a, err) < 0 || start_cluster(a, err) < 0)
         return -(int)err->code;
     start_store(a);
@@ -486,6 +557,7 @@ static void app_stop(struct app *a)
     }
     store_leader_stop(atomic_load(&a->leader));
     reconcile_free(a->reconcile);
+    house_free(a->house);
     if (a->server) {
         server_stop(a->server, a->flags.shutdown_grace_s * 1000);
         server_free(a->server);
@@ -571,6 +643,10 @@ int main(int argc, char **argv)
         fprintf(stderr, "sandbox-apiserver: --log-level is debug, info, warn or error\n");
         rc = -1;
     }
+    if (!app.flags.bind_address)
+        app.flags.bind_address = app.flags.standalone ? "127.0.0.1" : "0.0.0.0";
+    if (app.flags.standalone)
+        kinds_served = kinds_standalone;
     if (rc == 0) {
         log_set_level(level);
         app.identity = make_identity(&app.flags);
@@ -581,6 +657,7 @@ int main(int argc, char **argv)
             status = EXIT_FAILURE;
     }
     free(app.identity);
+    local_identity_fini(&app.local);
     strv_free(app.label_domains);
     strv_free(app.flags.etcd_servers);
     strv_free(app.flags.policy_resolvers);

@@ -1,13 +1,16 @@
-/* gen-shape: writes openapi/kinds/{podspec,pvcspec,netpol}.gen.c from the OpenAPI v3 documents of a
- * kube-apiserver, so that a new Kubernetes version is one command. It takes structure only: names,
- * types, required members, list and map types, defaults. Field texts are our own words and come
- * from hack/gen-shape.docs; a field without one gets a text made from its type and a warning, so
- * that the list of texts to write is what stderr says.
+/* gen-shape: writes the files .gen.c of openapi/kinds from the OpenAPI v3 documents of a
+ * kube-apiserver, so that a new Kubernetes version is one command: parts of kinds that our own
+ * kinds are made of, and whole kinds, which a server without a cluster serves itself. It takes
+ * structure only: names, types, required members, list and map types, keys of strategic merge
+ * patches, defaults. Field texts are our own words and come from hack/gen-shape.docs; a field
+ * without one gets a text made from its type and a warning, so that the list of texts to write is
+ * what stderr says.
  *
  * The tables describe what a CustomResourceDefinition generated from the same Go types would have,
  * which differs from the core documents on purpose: no enums; no default for a required member (the
- * core documents publish the zero values of Go there); no {} defaults; ObjectMeta inside another
- * object is an object without members; types that inline LocalObjectReference are atomic. */
+ * core documents publish the zero values of Go there), but in whole kinds; no {} defaults;
+ * ObjectMeta inside another object is an object without members; types that inline
+ * LocalObjectReference are atomic. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,12 +21,11 @@
 #include "apiserver/base/mem.h"
 
 static const char usage[] =
-    "usage: gen-shape --core FILE --networking FILE [--docs FILE] [--out DIR]\n"
+    "usage: gen-shape --documents DIR [--docs FILE] [--out DIR]\n"
     "\n"
-    "Writes podspec.gen.c, pvcspec.gen.c and netpol.gen.c into DIR (openapi/kinds) from the "
-    "documents\n"
-    "    kubectl get --raw /openapi/v3/api/v1 > core.json\n"
-    "    kubectl get --raw /openapi/v3/apis/networking.k8s.io/v1 > networking.json\n"
+    "Writes *.gen.c into DIR (openapi/kinds) from documents of a kube-apiserver in DIR:\n"
+    "    v1.json is the answer of /openapi/v3/api/v1, GROUP.json that of "
+    "/openapi/v3/apis/GROUP/v1.\n"
     "Texts come from FILE (hack/gen-shape.docs), lines of TYPE.FIELD<TAB>text; each field without "
     "one is\n"
     "named on standard error. @TYPE<TAB>OTHER: TYPE takes missing texts from OTHER. *.FIELD: for "
@@ -31,19 +33,45 @@ static const char usage[] =
 
 struct root {
     const char *type, *symbol;
+    bool is_kind,
+        has_rules; /* a whole kind, published by its name; its rules are written by hand */
 };
+#define ROOTS_MAX 12
 struct output {
-    const char *file;
-    bool is_networking;
-    struct root roots[2];
+    const char *file, *document;
+    struct root roots[ROOTS_MAX];
 };
 static const struct output outputs[] = {
-    {"podspec.gen.c", false, {{"PodSpec", "shape_pod_spec"}}},
-    {"pvcspec.gen.c", false, {{"PersistentVolumeClaimSpec", "shape_pvc_spec"}}},
+    {"podspec.gen.c", "v1", {{"PodSpec", "shape_pod_spec"}}},
+    {"pvcspec.gen.c", "v1", {{"PersistentVolumeClaimSpec", "shape_pvc_spec"}}},
     {"netpol.gen.c",
-     true,
+     "networking.k8s.io",
      {{"NetworkPolicyIngressRule", "shape_network_policy_ingress"},
       {"NetworkPolicyEgressRule", "shape_network_policy_egress"}}},
+    {"core.gen.c",
+     "v1",
+     {{"ConfigMap", "shape_config_map", true, true},
+      {"Event", "shape_core_event", true},
+      {"Namespace", "shape_namespace", true},
+      {"Node", "shape_node", true},
+      {"PersistentVolume", "shape_persistent_volume", true},
+      {"PersistentVolumeClaim", "shape_persistent_volume_claim", true, true},
+      {"Pod", "shape_pod", true, true},
+      {"Secret", "shape_secret", true, true},
+      {"Service", "shape_service", true, true},
+      {"ServiceAccount", "shape_service_account", true}}},
+    {"coordination.gen.c", "coordination.k8s.io", {{"Lease", "shape_lease", true}}},
+    {"discovery.gen.c",
+     "discovery.k8s.io",
+     {{"EndpointSlice", "shape_endpoint_slice", true, true}}},
+    {"events.gen.c", "events.k8s.io", {{"Event", "shape_event", true}}},
+    {"networking.gen.c", "networking.k8s.io", {{"NetworkPolicy", "shape_network_policy", true}}},
+    {"rbac.gen.c",
+     "rbac.authorization.k8s.io",
+     {{"ClusterRole", "shape_cluster_role", true},
+      {"ClusterRoleBinding", "shape_cluster_role_binding", true, true},
+      {"Role", "shape_role", true},
+      {"RoleBinding", "shape_role_binding", true, true}}},
 };
 
 /* Defaults that Go declares by reference: the core documents have them, generated CRDs do not. */
@@ -63,10 +91,11 @@ static const struct {
 };
 
 struct gen {
-    const cJSON *schemas; /* components.schemas of the document at hand */
-    struct map *docs;     /* TYPE.FIELD → text */
-    struct map *used;     /* keys of docs that were looked up */
-    struct map *done;     /* types written into the file at hand */
+    const cJSON *schemas;        /* components.schemas of the document at hand */
+    struct map *docs;            /* TYPE.FIELD → text */
+    struct map *used;            /* keys of docs that were looked up */
+    struct map *done;            /* types written into the file at hand */
+    const struct output *output; /* the file at hand */
     struct buf out;
     size_t warnings;
 };
@@ -187,15 +216,29 @@ static bool is_atomic(struct gen *g, const cJSON *schema)
                    in_list(inlines_reference, ARRAY_LEN(inlines_reference), short_name(ref)));
 }
 
-/* Name of the C symbol of a type: shape_container for Container. */
-static char *symbol_of(const char *type)
+/* The root that a type is, in the file at hand or, for parts of kinds, in another one. */
+static const struct root *root_of(const struct gen *g, const char *type)
 {
     for (size_t o = 0; o < ARRAY_LEN(outputs); o++)
-        for (size_t r = 0; r < ARRAY_LEN(outputs[o].roots); r++)
-            if (outputs[o].roots[r].type && strcmp(outputs[o].roots[r].type, type) == 0)
-                return xstrdup(outputs[o].roots[r].symbol);
+        for (const struct root *r = outputs[o].roots; r < &outputs[o].roots[ROOTS_MAX]; r++)
+            if (r->type && strcmp(r->type, type) == 0 && (!r->is_kind || &outputs[o] == g->output))
+                return r;
+    return NULL;
+}
+
+static bool is_of_kinds(const struct gen *g)
+{
+    return g->output->roots[0].is_kind;
+}
+
+/* Name of the C symbol of a type: shape_container for Container. */
+static char *symbol_of(const struct gen *g, const char *type)
+{
+    const struct root *root = root_of(g, type);
+    if (root)
+        return xstrdup(root->symbol);
     struct buf b = {0};
-    buf_puts(&b, "shape_");
+    buf_puts(&b, is_of_kinds(g) ? "shape_part_" : "shape_"); /* apart from our own */
     for (const char *p = type; *p; p++) {
         bool upper = *p >= 'A' && *p <= 'Z';
         bool after_lower = p > type && !(p[-1] >= 'A' && p[-1] <= 'Z');
@@ -205,15 +248,6 @@ static char *symbol_of(const char *type)
         buf_putc(&b, upper ? (char)(*p - 'A' + 'a') : *p);
     }
     return buf_take(&b, NULL);
-}
-
-static bool is_root(const char *type)
-{
-    for (size_t o = 0; o < ARRAY_LEN(outputs); o++)
-        for (size_t r = 0; r < ARRAY_LEN(outputs[o].roots); r++)
-            if (outputs[o].roots[r].type && strcmp(outputs[o].roots[r].type, type) == 0)
-                return true;
-    return false;
 }
 
 static void die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
@@ -271,6 +305,42 @@ static bool is_required(const cJSON *type_schema, const char *name)
 
 /* ---- printing ---------------------------------------------------------------------------- */
 
+/* Whether every item has all keys: those of Go's own types need not, but a table's must. */
+static bool has_keys(struct gen *g, const cJSON *list)
+{
+    const cJSON *item = json_get(g->schemas, ref_of(json_get(list, "items"))), *key;
+    cJSON_ArrayForEach(key, json_get(list, "x-kubernetes-list-map-keys"))
+    {
+        const cJSON *field = json_get(json_get(item, "properties"), key->valuestring);
+        if (!is_required(item, key->valuestring) && !json_get(field, "default"))
+            return false;
+    }
+    return true;
+}
+
+static bool push_key(void *ctx, const char *key, void *value)
+{
+    struct buf *out = ctx;
+    (void)value;
+    buf_printf(out, "\"%s\", ", key);
+    return true;
+}
+
+/* In alphabetical order, as tables have them. */
+static void print_keys(struct gen *g, const cJSON *list)
+{
+    struct omap *keys = omap_new();
+    const cJSON *key;
+    cJSON_ArrayForEach(key, json_get(list, "x-kubernetes-list-map-keys"))
+    {
+        omap_put(keys, key->valuestring, g);
+    }
+    buf_puts(&g->out, ", .list = LIST_MAP, .keys = (const char *const[]){");
+    omap_each(keys, NULL, push_key, &g->out);
+    buf_puts(&g->out, "NULL}");
+    omap_free(keys);
+}
+
 static void print_list_type(struct gen *g, const cJSON *schema, const char *where)
 {
     const char *type = json_str(schema, "x-kubernetes-list-type");
@@ -282,21 +352,34 @@ static void print_list_type(struct gen *g, const cJSON *schema, const char *wher
         buf_puts(&g->out, ", .list = LIST_SET");
     else if (strcmp(type, "map") != 0)
         die("%s: unknown list type %s", where, type);
-    else {
-        buf_puts(&g->out, ", .list = LIST_MAP, .keys = (const char *const[]){");
-        const cJSON *key;
-        cJSON_ArrayForEach(key, json_get(schema, "x-kubernetes-list-map-keys"))
-        {
-            buf_json_string(&g->out, key->valuestring, strlen(key->valuestring));
-            buf_puts(&g->out, ", ");
-        }
-        buf_puts(&g->out, "NULL}");
-    }
+    else if (!has_keys(g, schema))
+        buf_puts(&g->out, ", .list = LIST_ATOMIC");
+    else
+        print_keys(g, schema);
+    const char *key = json_str(schema, "x-kubernetes-patch-merge-key");
+    bool is_merged =
+        str_has_prefix(json_str_or(schema, "x-kubernetes-patch-strategy", ""), "merge");
+    if (is_merged)
+        buf_printf(&g->out, ", .merge_key = \"%s\"", key ? key : "");
+}
+
+/* What Go makes of an absent member that has to be there: whole kinds are decoded by it. */
+static const char *zero_value(const char *type)
+{
+    static const char *const zeroes[][2] = {
+        {"F_STRING", "\\\"\\\""}, {"F_BOOL", "false"}, {"F_INT32", "0"}, {"F_INT64", "0"}};
+    for (size_t i = 0; i < ARRAY_LEN(zeroes); i++)
+        if (strcmp(type, zeroes[i][0]) == 0)
+            return zeroes[i][1];
+    return NULL;
 }
 
 static void print_default(struct gen *g, const cJSON *schema, const char *where, bool required)
 {
     const cJSON *dflt = json_get(schema, "default");
+    const char *zero = required && is_of_kinds(g) ? zero_value(field_type(schema, where)) : NULL;
+    if (zero)
+        buf_printf(&g->out, ", .dflt = \"%s\"", zero);
     if (!dflt || required || cJSON_IsObject(dflt) ||
         in_list(default_by_reference, ARRAY_LEN(default_by_reference), where))
         return;
@@ -314,7 +397,7 @@ static void print_doc(struct gen *g, const char *type, const char *field, const 
         (void)fprintf(stderr, "gen-shape: no text for %s%s%s\n", type, field ? "." : "",
                       field ? field : "");
         g->warnings++;
-        made = field ? xasprintf("%s of type %s.", field, of) : xasprintf("%s of a pod.", type);
+        made = field ? xasprintf("%s of type %s.", field, of) : xasprintf("The type %s.", type);
         text = made;
     }
     buf_puts(&g->out, indent);
@@ -325,7 +408,10 @@ static void print_doc(struct gen *g, const char *type, const char *field, const 
 static void print_row(struct gen *g, const char *type, const cJSON *type_schema, const cJSON *field)
 {
     SCOPED_FREE char *where = xasprintf("%s.%s", type, field->string);
-    const char *ftype = field_type(field, where);
+    const struct root *root = root_of(g, type);
+    bool is_of_kind = root && root->is_kind;
+    const char *ftype =
+        is_of_kind && strcmp(field->string, "metadata") == 0 ? "F_META" : field_type(field, where);
     const cJSON *items = items_of(field);
     const char *item_type = items ? field_type(items, where) : NULL;
     const char *of = ref_of(items ? items : field);
@@ -334,11 +420,13 @@ static void print_row(struct gen *g, const char *type, const cJSON *type_schema,
     if (item_type)
         buf_printf(&g->out, ", .item = %s", item_type);
     if (strcmp(item_type ? item_type : ftype, "F_OBJECT") == 0) {
-        SCOPED_FREE char *symbol = symbol_of(short_name(of));
+        SCOPED_FREE char *symbol = symbol_of(g, short_name(of));
         buf_printf(&g->out, ", .of = &%s", symbol);
     }
     if (required)
         buf_puts(&g->out, ", .flags = FIELD_REQUIRED");
+    else if (is_of_kind && strcmp(field->string, "status") == 0)
+        buf_puts(&g->out, ", .flags = FIELD_STATUS");
     print_default(g, field, where, required);
     if (strcmp(ftype, "F_LIST") == 0) {
         print_list_type(g, field, where);
@@ -361,7 +449,7 @@ static void print_types_below(struct gen *g, const cJSON *schema)
     {
         const cJSON *items = items_of(field);
         const char *ref = ref_of(items ? items : field);
-        if (ref && !scalar_type(short_name(ref)) && !is_root(short_name(ref)))
+        if (ref && !scalar_type(short_name(ref)) && !root_of(g, short_name(ref)))
             print_type(g, ref);
     }
 }
@@ -376,7 +464,8 @@ static void print_type(struct gen *g, const char *full)
     if (!schema || strcmp(json_str_or(schema, "type", ""), "object") != 0)
         die("%s is no object of the document", full);
     print_types_below(g, schema);
-    SCOPED_FREE char *symbol = symbol_of(type);
+    const struct root *root = root_of(g, type);
+    SCOPED_FREE char *symbol = symbol_of(g, type);
     const char *base = symbol + strlen("shape_");
     buf_printf(&g->out, "\nstatic const struct field fields_%s[] = {\n", base);
     const cJSON *field;
@@ -387,7 +476,11 @@ static void print_type(struct gen *g, const char *full)
     buf_printf(&g->out,
                "    {0},\n};\n%sconst struct shape %s = {\n    .name = \"%s\",\n    .fields = "
                "fields_%s,\n",
-               is_root(type) ? "" : "static ", symbol, type, base);
+               root ? "" : "static ", symbol, type, base);
+    if (root && root->is_kind)
+        buf_printf(&g->out, "    .ref = \"%s\",\n", full);
+    if (root && root->has_rules)
+        buf_printf(&g->out, "    .rules = rules_%s,\n", base);
     print_doc(g, type, NULL, NULL, "    ");
     buf_puts(&g->out, ",\n};\n");
 }
@@ -406,11 +499,15 @@ static const char *find_full_name(const cJSON *schemas, const char *type)
 static void write_output(struct gen *g, const struct output *output, const char *dir)
 {
     g->done = map_new();
+    g->output = output;
     buf_puts(
         &g->out,
         "/* Generated by hack/gen-shape from a kube-apiserver's OpenAPI document; do not edit. */\n"
-        "#include \"openapi/kinds.h\"\n#include \"openapi/shape.h\"\n");
-    for (size_t r = 0; r < ARRAY_LEN(output->roots) && output->roots[r].type; r++)
+        "#include \"openapi/kinds.h\"\n");
+    if (output->roots[0].is_kind)
+        buf_puts(&g->out, "#include \"openapi/kinds/builtin.h\"\n");
+    buf_puts(&g->out, "#include \"openapi/shape.h\"\n");
+    for (size_t r = 0; r < ROOTS_MAX && output->roots[r].type; r++)
         print_type(g, find_full_name(g->schemas, output->roots[r].type));
     SCOPED_FREE char *path = xasprintf("%s/%s", dir, output->file);
     FILE *f = fopen(path, "we");
@@ -420,8 +517,9 @@ static void write_output(struct gen *g, const struct output *output, const char 
     map_free(g->done);
 }
 
-static cJSON *load_document(const char *path)
+static cJSON *load_document(const char *dir, const char *name)
 {
+    SCOPED_FREE char *path = xasprintf("%s/%s.json", dir, name);
     SCOPED(buf_fini) struct buf text = {0};
     SCOPED(err_fini) struct err err = {0};
     cJSON *document = NULL;
@@ -434,7 +532,7 @@ static cJSON *load_document(const char *path)
 }
 
 struct options {
-    const char *core, *networking, *docs, *out;
+    const char *documents, *docs, *out;
 };
 
 static struct options parse_options(int argc, char **argv)
@@ -443,10 +541,7 @@ static struct options parse_options(int argc, char **argv)
     const struct {
         const char *name;
         const char **value;
-    } known[] = {{"--core", &o.core},
-                 {"--networking", &o.networking},
-                 {"--docs", &o.docs},
-                 {"--out", &o.out}};
+    } known[] = {{"--documents", &o.documents}, {"--docs", &o.docs}, {"--out", &o.out}};
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0) {
             (void)fputs(usage, stdout);
@@ -462,7 +557,7 @@ static struct options parse_options(int argc, char **argv)
         }
         *value = argv[++i];
     }
-    if (!o.core || !o.networking) {
+    if (!o.documents) {
         (void)fputs(usage, stderr);
         exit(2);
     }
@@ -472,8 +567,6 @@ static struct options parse_options(int argc, char **argv)
 int main(int argc, char **argv)
 {
     struct options o = parse_options(argc, argv);
-    SCOPED(json_free_p) cJSON *core = load_document(o.core);
-    SCOPED(json_free_p) cJSON *networking = load_document(o.networking);
     SCOPED(buf_fini) struct buf docs = {0};
     if (!read_file(o.docs, &docs))
         die("cannot read %s", o.docs);
@@ -481,7 +574,8 @@ int main(int argc, char **argv)
     if (docs.len)
         load_docs(g.docs, docs.data);
     for (size_t i = 0; i < ARRAY_LEN(outputs); i++) {
-        g.schemas = json_at(outputs[i].is_networking ? networking : core, "components.schemas");
+        SCOPED(json_free_p) cJSON *document = load_document(o.documents, outputs[i].document);
+        g.schemas = json_at(document, "components.schemas");
         write_output(&g, &outputs[i], o.out);
     }
     map_each(g.docs, report_unused, &g);

@@ -6,6 +6,7 @@
 #include "apiserver/base/clock.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
+#include "openapi/columns_builtin.h"
 #include "openapi/goprint.h"
 
 /* The texts that kube-apiserver gives the columns it adds by itself are part of its answers like
@@ -187,6 +188,7 @@ cJSON *columns_cells(const struct kind *kind, const cJSON *object, int64_t now_u
     cJSON *cells = json_array();
     json_push(cells, json_string(json_str_or(object, "metadata.name", "")));
     for (const struct column *c = columns_of(kind); c->name; c++)
-        json_push(cells, cell(c, columns_path(object, c->path), now_unix_ms));
+        json_push(cells, c->cell == CELL_VALUE ? cell(c, columns_path(object, c->path), now_unix_ms)
+                                               : columns_builtin_cell(c, object, now_unix_ms));
     return cells;
 }

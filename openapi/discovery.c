@@ -9,6 +9,7 @@
 #include "apiserver/base/rand.h"
 #include "openapi/kinds.h"
 
+static const char *const read_verbs[] = {"get", "list", "watch", NULL};
 static const char *const verbs[] = {"delete", "deletecollection", "get",   "list", "patch",
                                     "create", "update",           "watch", NULL};
 static const char *const subresource_verbs[] = {"get", "patch", "update", NULL};
@@ -21,16 +22,27 @@ static cJSON *words(const char *const *list)
     return array;
 }
 
+static const char *const *verbs_of(const struct kind *kind)
+{
+    return kind->is_read_only ? read_verbs : verbs;
+}
+
 static void print_and_free(cJSON *document, struct buf *out)
 {
     json_print(document, out);
     json_free(document);
 }
 
-/* The first kind of a group-version or group in kinds_all stands for it. */
+/* The core group is told of at /api. */
+static bool is_core(const struct kind *kind)
+{
+    return kind->group[0] == '\0';
+}
+
+/* The first kind of a group-version or group in kinds_served stands for it. */
 static bool is_first_of_group(const struct kind *kind)
 {
-    for (const struct kind *const *k = kinds_all; *k != kind; k++)
+    for (const struct kind *const *k = kinds_served; *k != kind; k++)
         if (str_equal((*k)->group, kind->group))
             return false;
     return true;
@@ -38,7 +50,7 @@ static bool is_first_of_group(const struct kind *kind)
 
 static bool is_first_of_version(const struct kind *kind)
 {
-    for (const struct kind *const *k = kinds_all; *k != kind; k++)
+    for (const struct kind *const *k = kinds_served; *k != kind; k++)
         if (str_equal((*k)->group, kind->group) && str_equal((*k)->version, kind->version))
             return false;
     return true;
@@ -48,20 +60,20 @@ static bool is_first_of_version(const struct kind *kind)
 
 static cJSON *version_entry(const struct kind *kind)
 {
-    SCOPED_FREE char *group_version = xasprintf("%s/%s", kind->group, kind->version);
+    SCOPED_FREE char *group_version = kind_api_version(kind);
     cJSON *v = json_object();
     json_set_str(v, "groupVersion", group_version);
     json_set_str(v, "version", kind->version);
     return v;
 }
 
-/* name, versions, preferredVersion: the versions of a group in the order of kinds_all, the first
+/* name, versions, preferredVersion: the versions of a group in the order of kinds_served, the first
  * preferred. */
 static void add_group(cJSON *group, const struct kind *first)
 {
     json_set_str(group, "name", first->group);
     cJSON *versions = json_array();
-    for (const struct kind *const *k = kinds_all; *k; k++)
+    for (const struct kind *const *k = kinds_served; *k; k++)
         if (str_equal((*k)->group, first->group) && is_first_of_version(*k))
             json_push(versions, version_entry(*k));
     json_set(group, "versions", versions);
@@ -73,8 +85,8 @@ void discovery_print_groups(struct buf *out)
     cJSON *list = json_object(), *groups = json_array();
     json_set_str(list, "kind", "APIGroupList");
     json_set_str(list, "apiVersion", "v1");
-    for (const struct kind *const *k = kinds_all; *k; k++) {
-        if (!is_first_of_group(*k))
+    for (const struct kind *const *k = kinds_served; *k; k++) {
+        if (is_core(*k) || !is_first_of_group(*k))
             continue;
         cJSON *group = json_object();
         add_group(group, *k);
@@ -84,9 +96,20 @@ void discovery_print_groups(struct buf *out)
     print_and_free(list, out);
 }
 
+void discovery_print_core(struct buf *out)
+{
+    cJSON *document = json_object(), *versions = json_array();
+    json_set_str(document, "kind", "APIVersions");
+    for (const struct kind *const *k = kinds_served; *k; k++)
+        if (is_core(*k) && is_first_of_version(*k))
+            json_push(versions, json_string((*k)->version));
+    json_set(document, "versions", versions);
+    print_and_free(document, out);
+}
+
 bool discovery_print_group(const char *group, struct buf *out)
 {
-    for (const struct kind *const *k = kinds_all; *k; k++) {
+    for (const struct kind *const *k = kinds_served; *k; k++) {
         if (!str_equal((*k)->group, group))
             continue;
         cJSON *document = json_object();
@@ -115,9 +138,9 @@ static cJSON *main_resource(const struct kind *kind)
     cJSON *r = json_object();
     json_set_str(r, "name", kind->plural);
     json_set_str(r, "singularName", kind->singular);
-    json_set_bool(r, "namespaced", true);
+    json_set_bool(r, "namespaced", !kind->is_cluster_scoped);
     json_set_str(r, "kind", kind->kind);
-    json_set(r, "verbs", words(verbs));
+    json_set(r, "verbs", words(verbs_of(kind)));
     if (kind->short_names)
         json_set(r, "shortNames", words(kind->short_names));
     if (kind->categories)
@@ -126,39 +149,55 @@ static cJSON *main_resource(const struct kind *kind)
     return r;
 }
 
-static cJSON *sub_resource(const struct kind *kind, const char *name, bool is_scale)
+static const struct subresource scale_subresource = {"scale", subresource_verbs, "autoscaling",
+                                                     "v1", "Scale"};
+
+/* Status and scale, and what else the kind has. what is called for each. */
+static void each_subresource(const struct kind *kind,
+                             void (*what)(const struct kind *kind, const struct subresource *s,
+                                          cJSON *list),
+                             cJSON *list)
 {
-    SCOPED_FREE char *full = xasprintf("%s/%s", kind->plural, name);
+    const struct subresource status = {"status", subresource_verbs, kind->group, kind->version,
+                                       kind->kind};
+    for (const struct subresource *s = kind->subresources; s && s->name; s++)
+        what(kind, s, list);
+    if (kind->has_status)
+        what(kind, &status, list);
+    if (kind->scale)
+        what(kind, &scale_subresource, list);
+}
+
+static void push_sub_resource(const struct kind *kind, const struct subresource *s, cJSON *list)
+{
+    SCOPED_FREE char *full = xasprintf("%s/%s", kind->plural, s->name);
     cJSON *r = json_object();
     json_set_str(r, "name", full);
     json_set_str(r, "singularName", "");
-    json_set_bool(r, "namespaced", true);
-    if (is_scale) {
-        json_set_str(r, "group", "autoscaling");
-        json_set_str(r, "version", "v1");
+    json_set_bool(r, "namespaced", !kind->is_cluster_scoped);
+    if (strcmp(s->group, kind->group) != 0) {
+        json_set_str(r, "group", s->group);
+        json_set_str(r, "version", s->version);
     }
-    json_set_str(r, "kind", is_scale ? "Scale" : kind->kind);
-    json_set(r, "verbs", words(subresource_verbs));
-    return r;
+    json_set_str(r, "kind", s->kind);
+    json_set(r, "verbs", words(s->verbs));
+    json_push(list, r);
 }
 
 bool discovery_print_resources(const char *group, const char *version, struct buf *out)
 {
     if (!kind_group_version_served(group, version))
         return false;
-    SCOPED_FREE char *group_version = xasprintf("%s/%s", group, version);
+    SCOPED_FREE char *group_version = xasprintf("%s%s%s", group, *group ? "/" : "", version);
     cJSON *document = json_object(), *resources = json_array();
     json_set_str(document, "kind", "APIResourceList");
     json_set_str(document, "apiVersion", "v1");
     json_set_str(document, "groupVersion", group_version);
-    for (const struct kind *const *k = kinds_all; *k; k++) {
+    for (const struct kind *const *k = kinds_served; *k; k++) {
         if (!str_equal((*k)->group, group) || !str_equal((*k)->version, version))
             continue;
         json_push(resources, main_resource(*k));
-        if ((*k)->has_status)
-            json_push(resources, sub_resource(*k, "status", false));
-        if ((*k)->scale)
-            json_push(resources, sub_resource(*k, "scale", true));
+        each_subresource(*k, push_sub_resource, resources);
     }
     json_set(document, "resources", resources);
     print_and_free(document, out);
@@ -176,13 +215,15 @@ static cJSON *response_kind(const char *group, const char *version, const char *
     return k;
 }
 
-static cJSON *aggregated_subresource(const char *name, cJSON *take_kind)
+static void push_aggregated_subresource(const struct kind *kind, const struct subresource *sub,
+                                        cJSON *list)
 {
+    (void)kind;
     cJSON *s = json_object();
-    json_set_str(s, "subresource", name);
-    json_set(s, "responseKind", take_kind);
-    json_set(s, "verbs", words(subresource_verbs));
-    return s;
+    json_set_str(s, "subresource", sub->name);
+    json_set(s, "responseKind", response_kind(sub->group, sub->version, sub->kind));
+    json_set(s, "verbs", words(sub->verbs));
+    json_push(list, s);
 }
 
 static cJSON *aggregated_resource(const struct kind *kind)
@@ -190,24 +231,19 @@ static cJSON *aggregated_resource(const struct kind *kind)
     cJSON *r = json_object();
     json_set_str(r, "resource", kind->plural);
     json_set(r, "responseKind", response_kind(kind->group, kind->version, kind->kind));
-    json_set_str(r, "scope", "Namespaced");
+    json_set_str(r, "scope", kind->is_cluster_scoped ? "Cluster" : "Namespaced");
     json_set_str(r, "singularResource", kind->singular);
-    json_set(r, "verbs", words(verbs));
+    json_set(r, "verbs", words(verbs_of(kind)));
     if (kind->short_names)
         json_set(r, "shortNames", words(kind->short_names));
     if (kind->categories)
         json_set(r, "categories", words(kind->categories));
-    if (!kind->has_status && !kind->scale)
-        return r;
     cJSON *subresources = json_array();
-    if (kind->has_status)
-        json_push(subresources,
-                  aggregated_subresource("status",
-                                         response_kind(kind->group, kind->version, kind->kind)));
-    if (kind->scale)
-        json_push(subresources,
-                  aggregated_subresource("scale", response_kind("autoscaling", "v1", "Scale")));
-    json_set(r, "subresources", subresources);
+    each_subresource(kind, push_aggregated_subresource, subresources);
+    if (subresources->child)
+        json_set(r, "subresources", subresources);
+    else
+        json_free(subresources);
     return r;
 }
 
@@ -215,7 +251,7 @@ static cJSON *aggregated_version(const struct kind *first)
 {
     cJSON *v = json_object(), *resources = json_array();
     json_set_str(v, "version", first->version);
-    for (const struct kind *const *k = kinds_all; *k; k++)
+    for (const struct kind *const *k = kinds_served; *k; k++)
         if (str_equal((*k)->group, first->group) && str_equal((*k)->version, first->version))
             json_push(resources, aggregated_resource(*k));
     json_set(v, "resources", resources);
@@ -228,22 +264,22 @@ static cJSON *aggregated_group(const struct kind *first)
     cJSON *item = json_object(), *metadata = json_object(), *versions = json_array();
     json_set_str(metadata, "name", first->group);
     json_set(item, "metadata", metadata);
-    for (const struct kind *const *k = kinds_all; *k; k++)
+    for (const struct kind *const *k = kinds_served; *k; k++)
         if (str_equal((*k)->group, first->group) && is_first_of_version(*k))
             json_push(versions, aggregated_version(*k));
     json_set(item, "versions", versions);
     return item;
 }
 
-void discovery_print_aggregated(const char *api_version, struct buf *out)
+void discovery_print_aggregated(const char *api_version, bool of_core, struct buf *out)
 {
     SCOPED_FREE char *full = xasprintf("apidiscovery.k8s.io/%s", api_version);
     cJSON *document = json_object(), *items = json_array();
     json_set_str(document, "kind", "APIGroupDiscoveryList");
     json_set_str(document, "apiVersion", full);
     json_set(document, "metadata", json_object());
-    for (const struct kind *const *k = kinds_all; *k; k++)
-        if (is_first_of_group(*k))
+    for (const struct kind *const *k = kinds_served; *k; k++)
+        if (is_core(*k) == of_core && is_first_of_group(*k))
             json_push(items, aggregated_group(*k));
     json_set(document, "items", items);
     print_and_free(document, out);

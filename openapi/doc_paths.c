@@ -7,6 +7,7 @@
 
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
+#include "openapi/kinds.h"
 
 #define META "io.k8s.apimachinery.pkg.apis.meta.v1."
 
@@ -105,6 +106,9 @@ static const char *const media_types[] = {"application/json", "application/yaml"
 static const char *const patch_types[] = {"application/json-patch+json",
                                           "application/merge-patch+json",
                                           "application/apply-patch+yaml", NULL};
+static const char *const builtin_patch_types[] = {
+    "application/json-patch+json", "application/merge-patch+json",
+    "application/strategic-merge-patch+json", "application/apply-patch+yaml", NULL};
 
 struct response {
     const char *code, *text;
@@ -118,8 +122,10 @@ static const struct response created_all[] = {
 /* One operation: what it is called and what goes in and out. */
 struct operation {
     const char *method, *action; /* put; x-kubernetes-action */
-    const char *verb, *infix;    /* replace, Collection: parts of the operation id */
-    const char *doc;             /* %s is the kind */
+    const char *verb,
+        *infix;         /* replace, Collection: parts of the operation id, before Namespaced */
+    bool is_everywhere; /* of all namespaces, though they have some */
+    const char *doc;    /* %s is the kind */
     const struct param *params;
     const char *body; /* component name; "" = the object itself; NULL = none */
     bool body_optional, is_patch;
@@ -130,6 +136,7 @@ static const struct operation op_list_all = {.method = "get",
                                              .action = "list",
                                              .verb = "list",
                                              .infix = "",
+                                             .is_everywhere = true,
                                              .doc =
                                                  "Lists or watches %s objects of all namespaces.",
                                              .result = "List",
@@ -138,7 +145,7 @@ static const struct operation collection_ops[] = {
     {.method = "get",
      .action = "list",
      .verb = "list",
-     .infix = "Namespaced",
+     .infix = "",
      .doc = "Lists or watches %s objects.",
      .params = list_params,
      .result = "List",
@@ -146,7 +153,7 @@ static const struct operation collection_ops[] = {
     {.method = "post",
      .action = "post",
      .verb = "create",
-     .infix = "Namespaced",
+     .infix = "",
      .doc = "Creates a %s.",
      .params = write_params,
      .body = "",
@@ -155,7 +162,7 @@ static const struct operation collection_ops[] = {
     {.method = "delete",
      .action = "deletecollection",
      .verb = "delete",
-     .infix = "CollectionNamespaced",
+     .infix = "Collection",
      .doc = "Deletes all %s objects that the selectors leave.",
      .params = list_params,
      .result = META "Status",
@@ -166,7 +173,7 @@ static const struct operation object_ops[] = {
     {.method = "get",
      .action = "get",
      .verb = "read",
-     .infix = "Namespaced",
+     .infix = "",
      .doc = "Reads a %s.",
      .params = read_params,
      .result = "",
@@ -174,7 +181,7 @@ static const struct operation object_ops[] = {
     {.method = "put",
      .action = "put",
      .verb = "replace",
-     .infix = "Namespaced",
+     .infix = "",
      .doc = "Replaces a %s.",
      .params = write_params,
      .body = "",
@@ -183,7 +190,7 @@ static const struct operation object_ops[] = {
     {.method = "delete",
      .action = "delete",
      .verb = "delete",
-     .infix = "Namespaced",
+     .infix = "",
      .doc = "Deletes a %s.",
      .params = delete_params,
      .body = META "DeleteOptions",
@@ -193,7 +200,7 @@ static const struct operation object_ops[] = {
     {.method = "patch",
      .action = "patch",
      .verb = "patch",
-     .infix = "Namespaced",
+     .infix = "",
      .doc = "Changes parts of a %s.",
      .params = patch_params,
      .body = META "Patch",
@@ -206,7 +213,7 @@ static const struct operation subresource_ops[] = {
     {.method = "get",
      .action = "get",
      .verb = "read",
-     .infix = "Namespaced",
+     .infix = "",
      .doc = "Reads this part of a %s.",
      .params = read_params,
      .result = "",
@@ -214,7 +221,7 @@ static const struct operation subresource_ops[] = {
     {.method = "put",
      .action = "put",
      .verb = "replace",
-     .infix = "Namespaced",
+     .infix = "",
      .doc = "Replaces this part of a %s.",
      .params = write_params,
      .body = "",
@@ -223,7 +230,7 @@ static const struct operation subresource_ops[] = {
     {.method = "patch",
      .action = "patch",
      .verb = "patch",
-     .infix = "Namespaced",
+     .infix = "",
      .doc = "Changes this part of a %s.",
      .params = patch_params,
      .body = META "Patch",
@@ -270,17 +277,17 @@ static void add_parameters(cJSON *list, const struct param *params, enum doc_for
 }
 
 /* What a path has in common for all its operations. */
-static cJSON *path_parameters(const struct kind *kind, bool in_namespace, bool named,
+static cJSON *path_parameters(const struct kind *kind, bool is_everywhere, bool named,
                               enum doc_form form)
 {
     cJSON *list = json_array();
     SCOPED_FREE char *doc = xasprintf("The name of the %s.", kind->kind);
     const struct param name = {"name", "string", doc, NULL, true};
-    if (!in_namespace)
+    if (is_everywhere)
         add_parameters(list, list_params, form);
     if (named)
         json_push(list, parameter(&name, form));
-    if (in_namespace)
+    if (!is_everywhere && !kind->is_cluster_scoped)
         json_push(list, parameter(&namespace, form));
     json_push(list, parameter(&pretty, form));
     return list;
@@ -320,12 +327,12 @@ cJSON *doc_paths_parameters(void)
 
 /* ---- operations -------------------------------------------------------------------------- */
 
-/* agents.x-k8s.io → AgentsXK8sIo */
+/* agents.x-k8s.io → AgentsXK8sIo; the core group → Core */
 static char *camel_group(const char *group)
 {
     struct buf b = {0};
     bool begin = true;
-    for (const char *p = group; *p; p++) {
+    for (const char *p = *group ? group : "core"; *p; p++) {
         if (isalnum((unsigned char)*p))
             buf_putc(&b, begin ? (char)toupper((unsigned char)*p) : *p);
         begin = !isalnum((unsigned char)*p);
@@ -337,8 +344,10 @@ static char *operation_id(const struct kind *kind, const struct operation *op, c
 {
     SCOPED_FREE char *group = camel_group(kind->group);
     SCOPED_FREE char *version = xstrdup(kind->version);
+    bool is_namespaced = !kind->is_cluster_scoped && !op->is_everywhere;
     *version = (char)toupper((unsigned char)*version);
-    return xasprintf("%s%s%s%s%s%s", op->verb, group, version, op->infix, kind->kind, suffix);
+    return xasprintf("%s%s%s%s%s%s%s", op->verb, group, version, op->infix,
+                     is_namespaced ? "Namespaced" : "", kind->kind, suffix);
 }
 
 static void set_tags(cJSON *out, const struct kind *kind)
@@ -398,10 +407,18 @@ static cJSON *responses(const struct operation *op, const char *component, enum 
     return out;
 }
 
-static void set_body_v3(cJSON *out, const struct operation *op, const char *component)
+static const char *const *body_types(const struct kind *kind, const struct operation *op)
+{
+    if (!op->is_patch)
+        return media_types;
+    return kind->is_builtin ? builtin_patch_types : patch_types;
+}
+
+static void set_body_v3(cJSON *out, const struct operation *op, const char *component,
+                        const char *const *types)
 {
     cJSON *body = json_object();
-    set_content(body, component, op->is_patch ? patch_types : media_types);
+    set_content(body, component, types);
     if (!op->body_optional)
         json_set_bool(body, "required", true);
     json_set(out, "requestBody", body);
@@ -430,13 +447,13 @@ static cJSON *operation(const struct kind *kind, const struct operation *op, con
     json_set_str(out, "operationId", id);
     set_tags(out, kind);
     if (form == DOC_V2) {
-        set_media(out, "consumes", op->is_patch ? patch_types : media_types);
+        set_media(out, "consumes", body_types(kind, op));
         set_media(out, "produces", media_types);
         set_media(out, "schemes", (const char *const[]){"https", NULL});
         if (body)
             json_push(parameters, body_v2(op, body));
     } else if (body) {
-        set_body_v3(out, op, body);
+        set_body_v3(out, op, body, body_types(kind, op));
     }
     add_parameters(parameters, op->params, form);
     if (parameters->child)
@@ -453,12 +470,15 @@ static cJSON *operation(const struct kind *kind, const struct operation *op, con
 static void add_path(cJSON *paths, const struct kind *kind, const struct operation *ops,
                      const char *tail, const char *suffix, const char *object, enum doc_form form)
 {
-    SCOPED_FREE char *path = xasprintf("/apis/%s/%s/namespaces/{namespace}/%s%s", kind->group,
-                                       kind->version, kind->plural, tail);
+    SCOPED_FREE char *root = kind_api_path(kind);
+    SCOPED_FREE char *path =
+        xasprintf("%s%s/%s%s", root, kind->is_cluster_scoped ? "" : "/namespaces/{namespace}",
+                  kind->plural, tail);
     cJSON *item = json_object();
     for (; ops->method; ops++)
-        json_set(item, ops->method, operation(kind, ops, suffix, object, form));
-    json_set(item, "parameters", path_parameters(kind, true, *tail, form));
+        if (!kind->is_read_only || strcmp(ops->method, "get") == 0)
+            json_set(item, ops->method, operation(kind, ops, suffix, object, form));
+    json_set(item, "parameters", path_parameters(kind, false, *tail, form));
     json_set(paths, path, item);
 }
 
@@ -472,9 +492,12 @@ void doc_paths_add(cJSON *paths, const struct kind *kind, enum doc_form form)
                  "io.k8s.api.autoscaling.v1.Scale", form);
     if (kind->has_status)
         add_path(paths, kind, subresource_ops, "/{name}/status", "Status", object, form);
-    SCOPED_FREE char *path = xasprintf("/apis/%s/%s/%s", kind->group, kind->version, kind->plural);
+    if (kind->is_cluster_scoped)
+        return;
+    SCOPED_FREE char *root = kind_api_path(kind);
+    SCOPED_FREE char *path = xasprintf("%s/%s", root, kind->plural);
     cJSON *item = json_object();
     json_set(item, "get", operation(kind, &op_list_all, "ForAllNamespaces", object, form));
-    json_set(item, "parameters", path_parameters(kind, false, false, form));
+    json_set(item, "parameters", path_parameters(kind, true, false, form));
     json_set(paths, path, item);
 }

@@ -156,7 +156,7 @@ static void set_default(cJSON *schema, const struct field *f, bool is_shared, en
         json_set(schema, "default", dflt);
 }
 
-/* Go's own types also say how strategic merge treats their lists, by the same keys. */
+/* Go's own types also say how strategic merge treats their lists. */
 static void set_list_type(cJSON *schema, const struct field *f, bool is_shared)
 {
     if (f->list == LIST_UNDECLARED)
@@ -166,14 +166,14 @@ static void set_list_type(cJSON *schema, const struct field *f, bool is_shared)
     if (f->list == LIST_MAP)
         set_words(schema, "x-kubernetes-list-map-keys", f->keys);
     json_set_str(schema, "x-kubernetes-list-type", names[f->list]);
-    if (!is_shared || f->list == LIST_ATOMIC)
+    if (!is_shared || !f->merge_key)
         return;
-    if (f->list == LIST_MAP)
-        json_set_str(schema, "x-kubernetes-patch-merge-key", f->keys[0]);
+    if (*f->merge_key)
+        json_set_str(schema, "x-kubernetes-patch-merge-key", f->merge_key);
     json_set_str(schema, "x-kubernetes-patch-strategy", "merge");
 }
 
-static cJSON *shape_body(const struct shape *shape, enum doc_form form);
+static cJSON *shape_body(const struct shape *shape, bool is_shared, enum doc_form form);
 
 /* Items have no text of their own besides that of their shape. */
 static cJSON *item_schema(const struct field *f, bool is_shared, enum doc_form form)
@@ -198,7 +198,7 @@ static cJSON *field_schema(const struct field *f, bool is_shared, enum doc_form 
 {
     const char *ref = ref_of(f, form);
     cJSON *s = ref                   ? described_ref(ref, f->doc, form)
-               : f->type == F_OBJECT ? shape_body(f->of, form)
+               : f->type == F_OBJECT ? shape_body(f->of, is_shared, form)
                                      : json_object();
     if (f->doc && !(f->type == F_META && form == DOC_CRD)) /* a definition may say nothing of it */
         json_set_str(s, "description", f->doc);
@@ -254,10 +254,16 @@ static cJSON *rules_of(const struct shape *shape)
     return list;
 }
 
-/* type, required, properties, rules; no description. */
-static cJSON *shape_body(const struct shape *shape, enum doc_form form)
+/* Go's own types, by their names. */
+static bool is_shared_ref(const char *ref)
 {
-    bool is_shared = shape->ref && str_has_prefix(shape->ref, "io.k8s.");
+    return ref && str_has_prefix(ref, "io.k8s.");
+}
+
+/* type, required, properties, rules; no description. What is inlined is as what it is inlined in.
+ */
+static cJSON *shape_body(const struct shape *shape, bool is_shared, enum doc_form form)
+{
     cJSON *s = json_object(), *required = required_names(shape);
     set_type(s, "object", NULL);
     if (required->child)
@@ -278,7 +284,7 @@ static cJSON *shape_body(const struct shape *shape, enum doc_form form)
 
 static cJSON *shape_schema(const struct shape *shape, enum doc_form form)
 {
-    cJSON *s = shape_body(shape, form);
+    cJSON *s = shape_body(shape, is_shared_ref(shape->ref), form);
     json_set_str(s, "description", shape->doc);
     return s;
 }

@@ -10,7 +10,7 @@ void doc_v2_print(struct buf *out)
 {
     SCOPED(json_free_p) cJSON *document = json_object();
     cJSON *paths = json_object(), *definitions = json_object(), *info = json_object();
-    for (const struct kind *const *k = kinds_all; *k; k++) {
+    for (const struct kind *const *k = kinds_served; *k; k++) {
         SCOPED_FREE char *list = xasprintf("%sList", (*k)->schema_name);
         doc_paths_add(paths, *k, DOC_V2);
         json_set(definitions, (*k)->schema_name, doc_schema_kind(*k, DOC_V2));

@@ -23,7 +23,7 @@ void doc_v3_print(const char *group, const char *version, struct buf *out)
     SCOPED(json_free_p) cJSON *document = json_object();
     cJSON *paths = json_object(), *components = json_object(), *schemas = json_object();
     bool with_scale = false;
-    for (const struct kind *const *k = kinds_all; *k; k++) {
+    for (const struct kind *const *k = kinds_served; *k; k++) {
         if (!str_equal((*k)->group, group) || !str_equal((*k)->version, version))
             continue;
         SCOPED_FREE char *list = xasprintf("%sList", (*k)->schema_name);
@@ -43,7 +43,8 @@ void doc_v3_print(const char *group, const char *version, struct buf *out)
 
 static void add_to_index(cJSON *paths, const struct kind *kind)
 {
-    SCOPED_FREE char *key = xasprintf("apis/%s/%s", kind->group, kind->version);
+    SCOPED_FREE char *path = kind_api_path(kind);
+    const char *key = path + 1; /* without its slash */
     if (json_get(paths, key))
         return;
     SCOPED(buf_fini) struct buf document = {0};
@@ -60,7 +61,7 @@ void doc_v3_print_index(struct buf *out)
 {
     SCOPED(json_free_p) cJSON *index = json_object();
     cJSON *paths = json_object();
-    for (const struct kind *const *k = kinds_all; *k; k++)
+    for (const struct kind *const *k = kinds_served; *k; k++)
         add_to_index(paths, *k);
     json_set(index, "paths", paths);
     json_print(index, out);

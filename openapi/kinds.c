@@ -1,18 +1,43 @@
-/* The list of kinds and look-ups in it. There are four, so every look-up is a short walk. */
+/* The lists of kinds and look-ups in them. There are few, so every look-up is a short walk. */
 #include "openapi/kinds.h"
 
 #include <string.h>
 
 #include "apiserver/base/mem.h"
 #include "apiserver/base/str.h"
+#include "openapi/kinds/builtin.h"
 
 const struct kind *const kinds_all[] = {
     &kind_sandbox, &kind_sandbox_claim, &kind_sandbox_template, &kind_sandbox_warm_pool, NULL,
 };
 
+const struct kind *const kinds_standalone[] = {
+    &kind_config_map,
+    &kind_core_event,
+    &kind_namespace,
+    &kind_node,
+    &kind_persistent_volume_claim,
+    &kind_persistent_volume,
+    &kind_pod,
+    &kind_secret,
+    &kind_service_account,
+    &kind_service,
+    &kind_sandbox,
+    &kind_lease,
+    &kind_endpoint_slice,
+    &kind_event,
+    &kind_sandbox_claim,
+    &kind_sandbox_template,
+    &kind_sandbox_warm_pool,
+    &kind_network_policy,
+    NULL,
+};
+
+const struct kind *const *kinds_served = kinds_all;
+
 const struct kind *kind_find(const char *group, const char *version, const char *plural)
 {
-    for (const struct kind *const *k = kinds_all; *k; k++)
+    for (const struct kind *const *k = kinds_served; *k; k++)
         if (str_equal((*k)->group, group) && str_equal((*k)->version, version) &&
             str_equal((*k)->plural, plural))
             return *k;
@@ -21,7 +46,7 @@ const struct kind *kind_find(const char *group, const char *version, const char 
 
 const struct kind *kind_find_by_kind(const char *group, const char *kind)
 {
-    for (const struct kind *const *k = kinds_all; *k; k++)
+    for (const struct kind *const *k = kinds_served; *k; k++)
         if (str_equal((*k)->group, group) && str_equal((*k)->kind, kind))
             return *k;
     return NULL;
@@ -29,7 +54,7 @@ const struct kind *kind_find_by_kind(const char *group, const char *kind)
 
 bool kind_group_version_served(const char *group, const char *version)
 {
-    for (const struct kind *const *k = kinds_all; *k; k++)
+    for (const struct kind *const *k = kinds_served; *k; k++)
         if (str_equal((*k)->group, group) && str_equal((*k)->version, version))
             return true;
     return false;
@@ -43,6 +68,19 @@ char *kind_resource_name(const struct kind *k)
 char *kind_api_version(const struct kind *k)
 {
     return xasprintf("%s%s%s", k->group, k->group[0] ? "/" : "", k->version);
+}
+
+char *kind_api_path(const struct kind *k)
+{
+    return xasprintf("/api%s%s/%s", k->group[0] ? "s/" : "", k->group, k->version);
+}
+
+const struct subresource *kind_subresource(const struct kind *k, const char *name)
+{
+    for (const struct subresource *s = k->subresources; s && s->name; s++)
+        if (strcmp(s->name, name) == 0)
+            return s;
+    return NULL;
 }
 
 const struct field *shape_field(const struct shape *s, const char *name)

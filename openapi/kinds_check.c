@@ -145,7 +145,7 @@ static void check_shape(struct checker *c, const struct shape *shape)
 }
 
 /* Whether a path of columns or scale leads to a row: members, and filters and indexes on lists. */
-static bool path_leads(const struct shape *shape, const char *path)
+static bool path_leads(const struct shape *shape, const char *path, bool may_be_container)
 {
     if (strcmp(path, ".metadata.creationTimestamp") == 0)
         return true;
@@ -161,12 +161,15 @@ static bool path_leads(const struct shape *shape, const char *path)
         p += *p == '.';
         size_t n = strcspn(p, ".[");
         SCOPED_FREE char *name = xstrndup(p, n);
-        f = shape_field(f ? f->of : shape, name);
+        bool is_value = f && f->type == F_MAP; /* whatever its key */
+        f = is_value ? f : shape_field(f ? f->of : shape, name);
         if (!f)
             return false;
+        if (is_value && !p[n])
+            return true;
         p += n;
     }
-    return f && !is_container(f->type);
+    return f && (may_be_container || !is_container(f->type));
 }
 
 static bool is_shared(const char *ref)
@@ -194,11 +197,12 @@ static void check_kind(struct checker *c, const struct kind *k)
     if (!metadata || metadata->type != F_META)
         mistake(c, k->shape, NULL, "no metadata");
     for (const struct column *col = k->columns; col && col->name; col++)
-        if (!path_leads(k->shape, col->path))
+        if (!path_leads(k->shape, col->path, col->cell != CELL_VALUE))
             mistake(c, k->shape, NULL, "a column leads nowhere");
     const struct scale_paths *s = k->scale;
-    if (s && !(path_leads(k->shape, s->spec_replicas) && path_leads(k->shape, s->status_replicas) &&
-               path_leads(k->shape, s->selector)))
+    if (s && !(path_leads(k->shape, s->spec_replicas, false) &&
+               path_leads(k->shape, s->status_replicas, false) &&
+               path_leads(k->shape, s->selector, false)))
         mistake(c, k->shape, NULL, "a scale path leads nowhere");
     check_shape(c, k->shape);
 }
@@ -208,7 +212,7 @@ size_t kinds_check(void (*report)(void *ctx, const char *text), void *ctx)
     struct checker *c = xcalloc(1, sizeof *c);
     c->report = report;
     c->ctx = ctx;
-    for (const struct kind *const *k = kinds_all; *k; k++)
+    for (const struct kind *const *k = kinds_served; *k; k++)
         check_kind(c, *k);
     for (const struct shape *const *s = shapes_shared; *s; s++)
         check_shape(c, *s);

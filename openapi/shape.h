@@ -55,6 +55,8 @@ struct field {
     const char *pattern;          /* RE2/ECMA text as published; strings */
     enum list_type list;          /* F_LIST */
     const char *const *keys;      /* LIST_MAP: NULL-terminated key names */
+    const char *merge_key;        /* F_LIST, in strategic merge patches: items are merged by it;
+                                     "" = values as a set; NULL = the list is replaced */
     bool is_atomic;               /* F_OBJECT and F_MAP: x-kubernetes-map-type: atomic */
     bool items_atomic;            /* F_LIST of objects: its items are atomic */
     const char *doc;              /* our own words; every field has them */
@@ -82,9 +84,22 @@ struct shape {
 };
 
 enum column_type { COL_STRING, COL_INTEGER, COL_NUMBER, COL_BOOLEAN, COL_DATE };
+/* What a cell shows: the value at the path, or what has to be worked out. */
+enum cell {
+    CELL_VALUE,
+    CELL_COUNT,     /* how many members or items the value has */
+    CELL_LAST_SEEN, /* of an Event */
+    CELL_REFERENCE, /* kind/name of the object that the path's name belongs to */
+    CELL_LABELS,    /* a=b,c=d */
+    CELL_NODE_STATUS,
+    CELL_POD_READY,
+    CELL_POD_STATUS,
+    CELL_POD_RESTARTS,
+};
 struct column { /* besides Name, which is always first */
     const char *name;
     enum column_type type;
+    enum cell cell;
     const char *path; /* .spec.replicas or .status.conditions[?(@.type=='Ready')].status */
     int priority;
     const char *doc; /* NULL = kube-apiserver's text for JSONPath columns */
@@ -101,10 +116,55 @@ struct duration_annotation {
     const char *range; /* the same in words, for the error */
 };
 
+/* Another endpoint of a kind's objects, below their names. */
+struct subresource {
+    const char *name;
+    const char *const *verbs;           /* NULL-terminated, in the order of discovery */
+    const char *group, *version, *kind; /* of what it takes and answers */
+};
+
+/* What stands at a path of members when nothing is sent there; [] in it means every item. */
+struct path_default {
+    const char *path;  /* spec.containers[].imagePullPolicy; what is above the last member is not
+                          made,  but for spec and status */
+    const char *value; /* JSON */
+    bool is_first;     /* when the object is made, not later */
+};
+
+/* A member of the object that has another name in the kind that it is stored as. */
+struct rename {
+    const char *shown, *stored;
+};
+
+enum name_form {
+    NAME_SUBDOMAIN,
+    NAME_LABEL,
+    NAME_LABEL_1035 /* begins with a letter */,
+    NAME_SEGMENT
+};
+
 struct kind {
     const char *group, *version, *kind, *list_kind, *plural, *singular;
     const char *const *short_names; /* NULL-terminated, or NULL */
     const char *const *categories;  /* NULL-terminated, or NULL */
+    bool is_cluster_scoped;
+    bool is_builtin;   /* of Kubernetes itself: shown as its own types are, and strategic merge
+                          patches   are taken */
+    bool is_read_only; /* written by ourselves alone */
+    bool has_grace;    /* of a deletion: who runs the object ends it, then deletes it */
+    enum name_form name_form;
+    struct {
+        const char *plain, *encoded; /* members: texts of the first are written into the second as
+                                        base64 */
+    } encodes;
+    const struct kind *stored_as; /* its objects are those of that kind, in another form; or NULL */
+    const struct rename *renames; /* what differs; ended by an empty row */
+    const char *holders; /* path of a list that keeps a deleted object as finalizers do; or NULL */
+    const struct subresource
+        *subresources;                   /* besides those below; ended by an empty row, or NULL */
+    const struct path_default *defaults; /* besides those of the shape; ended as above, or NULL */
+    const char *const *field_labels; /* paths that field selectors know besides name and namespace;
+                                        NULL-terminated, or NULL */
     bool has_status;
     bool has_activity;               /* the activity subresource: somebody uses the object */
     const struct scale_paths *scale; /* NULL = no scale subresource */

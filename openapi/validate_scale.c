@@ -10,7 +10,7 @@
 
 static const struct kind *kind_of_shape(const struct shape *shape)
 {
-    for (const struct kind *const *k = kinds_all; *k; k++)
+    for (const struct kind *const *k = kinds_served; *k; k++)
         if ((*k)->shape == shape)
             return *k;
     return NULL;

@@ -2,7 +2,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <unistd.h>
+
+#include "apiserver/base/mem.h"
 
 int file_read(const char *path, size_t max, struct buf *out, struct err *err)
 {
@@ -22,4 +25,30 @@ int file_read(const char *path, size_t max, struct buf *out, struct err *err)
     if (n > 0 || buf_failed(out))
         return err_set(err, ERR_INVALID, "%s: larger than %zu bytes", path, max);
     return 0;
+}
+
+static bool write_all(int fd, const char *bytes, size_t n)
+{
+    while (n > 0) {
+        ssize_t written = write(fd, bytes, n);
+        if (written < 0)
+            return false;
+        bytes += written;
+        n -= (size_t)written;
+    }
+    return fsync(fd) == 0;
+}
+
+int file_write_private(const char *path, const char *bytes, size_t n, struct err *err)
+{
+    SCOPED_FREE char *beside = xasprintf("%s.new", path);
+    int fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    bool ok = fd >= 0 && write_all(fd, bytes, n);
+    if (fd >= 0)
+        ok = close(fd) == 0 && ok;
+    if (ok && rename(beside, path) == 0)
+        return 0;
+    err_set(err, ERR_INVALID, "%s: %m", path);
+    (void)unlink(beside);
+    return -ERR_INVALID;
 }

@@ -7,3 +7,6 @@
 /* Appends the file's bytes. Errors: ERR_NOT_FOUND; ERR_INVALID it cannot be read or is larger than
  * max bytes. */
 int file_read(const char *path, size_t max, struct buf *out, struct err *err);
+/* Puts a file of these bytes there, readable by its owner alone: as a whole or not at all. Errors:
+ * ERR_INVALID. */
+int file_write_private(const char *path, const char *bytes, size_t n, struct err *err);

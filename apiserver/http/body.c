@@ -4,6 +4,7 @@
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/base/yaml.h"
+#include "openapi/kinds.h"
 
 #define FINDINGS_MAX 100
 #define EXCERPT                                                                                    \
@@ -124,7 +125,7 @@ int body_check_type_meta(const cJSON *tree, struct str text, struct err *err)
 
 static int check_version(const cJSON *tree, const struct kind *kind, struct err *err)
 {
-    SCOPED_FREE char *expected = xasprintf("%s/%s", kind->group, kind->version);
+    SCOPED_FREE char *expected = kind_api_version(kind);
     const char *given = json_str_or(tree, "apiVersion", "");
     if (strcmp(given, expected) == 0)
         return 0;

@@ -16,7 +16,7 @@
 #include "openapi/doc.h"
 #include "openapi/kinds.h"
 
-#define DOCUMENTS_MAX 32
+#define DOCUMENTS_MAX 64
 #define IMMUTABLE_S ((int64_t)365 * 86400) /* how long a document named by its hash may be kept */
 
 enum document_type {
@@ -33,7 +33,9 @@ struct document {
 struct documents {
     struct document v[DOCUMENTS_MAX];
     size_t n;
-    struct document v2, v2beta1; /* aggregated discovery, at /apis */
+    struct aggregated {
+        struct document v2, v2beta1;
+    } core, groups; /* aggregated discovery, at /api and /apis */
 };
 
 static void document_fini(struct document *d)
@@ -68,7 +70,7 @@ static bool is_known(const struct documents *d, const char *path)
 static void add_group_version(struct documents *d, const struct kind *kind)
 {
     struct buf json = {0};
-    char *path = xasprintf("/apis/%s/%s", kind->group, kind->version);
+    char *path = kind_api_path(kind);
     if (is_known(d, path)) {
         free(path);
         return;
@@ -76,7 +78,9 @@ static void add_group_version(struct documents *d, const struct kind *kind)
     discovery_print_resources(kind->group, kind->version, &json);
     add(d, DOC_PLAIN, path, &json);
     doc_v3_print(kind->group, kind->version, &json);
-    add(d, DOC_VERSIONED, xasprintf("/openapi/v3/apis/%s/%s", kind->group, kind->version), &json);
+    add(d, DOC_VERSIONED, xasprintf("/openapi/v3%s", path), &json);
+    if (!kind->group[0])
+        return;
     path = xasprintf("/apis/%s", kind->group);
     if (is_known(d, path)) {
         free(path);
@@ -118,7 +122,7 @@ static void print_root(const struct documents *d, struct buf *out)
     for (size_t i = 0; i < ARRAY_LEN(others); i++)
         paths[n++] = others[i];
     for (size_t i = 0; i < d->n; i++)
-        if (str_has_prefix(d->v[i].path, "/apis/"))
+        if (str_has_prefix(d->v[i].path, "/api/") || str_has_prefix(d->v[i].path, "/apis/"))
             paths[n++] = d->v[i].path;
     qsort(paths, n, sizeof paths[0], str_cmp_ptr);
     for (size_t i = 0; i < n; i++)
@@ -131,7 +135,7 @@ static void add_single(struct documents *d)
     struct buf json = {0};
     print_root(d, &json);
     add(d, DOC_PLAIN, xstrdup(""), &json);
-    buf_puts(&json, "{\"kind\":\"APIVersions\",\"versions\":[]}");
+    discovery_print_core(&json);
     add(d, DOC_PLAIN, xstrdup("/api"), &json);
     discovery_print_groups(&json);
     add(d, DOC_PLAIN, xstrdup("/apis"), &json);
@@ -143,16 +147,28 @@ static void add_single(struct documents *d)
     add(d, DOC_OPENAPI, xstrdup("/openapi/v2"), &json);
 }
 
+static void aggregated_init(struct aggregated *a, bool of_core)
+{
+    discovery_print_aggregated("v2", of_core, &a->v2.json);
+    hash_document(&a->v2);
+    discovery_print_aggregated("v2beta1", of_core, &a->v2beta1.json);
+    hash_document(&a->v2beta1);
+}
+
+static void aggregated_fini(struct aggregated *a)
+{
+    document_fini(&a->v2);
+    document_fini(&a->v2beta1);
+}
+
 struct documents *documents_new(void)
 {
     struct documents *d = xcalloc(1, sizeof *d);
-    for (size_t i = 0; kinds_all[i]; i++)
-        add_group_version(d, kinds_all[i]);
+    for (size_t i = 0; kinds_served[i]; i++)
+        add_group_version(d, kinds_served[i]);
     add_single(d);
-    discovery_print_aggregated("v2", &d->v2.json);
-    hash_document(&d->v2);
-    discovery_print_aggregated("v2beta1", &d->v2beta1.json);
-    hash_document(&d->v2beta1);
+    aggregated_init(&d->core, true);
+    aggregated_init(&d->groups, false);
     return d;
 }
 
@@ -162,8 +178,8 @@ void documents_free(struct documents *d)
         return;
     for (size_t i = 0; i < d->n; i++)
         document_fini(&d->v[i]);
-    document_fini(&d->v2);
-    document_fini(&d->v2beta1);
+    aggregated_fini(&d->core);
+    aggregated_fini(&d->groups);
     free(d);
 }
 
@@ -208,13 +224,16 @@ static int serve_plain(const struct documents *d, const struct document *doc,
     struct negotiated form;
     const char *aggregated = NULL;
     bool is_groups = strcmp(doc->path, "/apis") == 0;
-    int r = is_groups ? negotiate_discovery(&req->headers, &req->params, &aggregated, &form, err)
-                      : negotiate(&req->headers, &req->params, NEGOTIATE_PLAIN, &form, err);
+    const struct aggregated *both = is_groups ? &d->groups : &d->core;
+    bool is_core = strcmp(doc->path, "/api") == 0 && kind_group_version_served("", "v1");
+    int r = is_groups || is_core
+                ? negotiate_discovery(&req->headers, &req->params, &aggregated, &form, err)
+                : negotiate(&req->headers, &req->params, NEGOTIATE_PLAIN, &form, err);
     if (r < 0)
         return r;
     if (aggregated) {
-        serve_aggregated(strcmp(aggregated, "v2") == 0 ? &d->v2 : &d->v2beta1, aggregated, req,
-                         resp);
+        serve_aggregated(strcmp(aggregated, "v2") == 0 ? &both->v2 : &both->v2beta1, aggregated,
+                         req, resp);
         return 0;
     }
     if (strcmp(doc->path, "/version") == 0)

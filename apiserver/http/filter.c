@@ -11,6 +11,7 @@
 #include "apiserver/http/respond.h"
 #include "apiserver/http/route.h"
 #include "apiserver/http/status.h"
+#include "openapi/kinds.h"
 
 #define AUDIT_ID_MAX 64                   /* bytes of an id that came with the request */
 #define WRITE_TIMEOUT_MS ((int64_t)34000) /* of one write. Source: docs/kubernetes-api.md 11 */
@@ -203,7 +204,8 @@ static void add_requirements(const struct request *req, cJSON **ret_fields, cJSO
     struct selector *s = NULL;
     const char *labels = pairs_get(&req->params, "labelSelector"),
                *fields = pairs_get(&req->params, "fieldSelector");
-    if (!has_selectors(req) || (!labels && !fields) || selector_parse(labels, fields, &s, NULL) < 0)
+    if (!has_selectors(req) || (!labels && !fields) ||
+        selector_parse_of(req->route.kind, labels, fields, &s, NULL) < 0)
         return;
     *ret_fields = selector_field_requirements(s);
     *ret_labels = selector_label_requirements(s);
@@ -247,6 +249,8 @@ static handler_fn *find_verb(const struct request *req)
         {"scale", "update", verb_scale_update},
         {"scale", "patch", verb_scale_patch},
         {"activity", "create", verb_activity},
+        {"binding", "create", verb_binding},
+        {"finalize", "update", verb_finalize},
     };
     for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
         if (strcmp(req->route.subresource, verbs[i].subresource) == 0 &&
@@ -259,7 +263,7 @@ static bool has_subresource(const struct kind *kind, const char *name)
 {
     return !*name || (kind->has_status && strcmp(name, "status") == 0) ||
            (kind->scale && strcmp(name, "scale") == 0) ||
-           (kind->has_activity && strcmp(name, "activity") == 0);
+           (kind->has_activity && strcmp(name, "activity") == 0) || kind_subresource(kind, name);
 }
 
 static int no_subresource(struct request *req, struct err *err)
@@ -278,21 +282,32 @@ static int no_verb(struct request *req, struct err *err)
     return err_details(err, req->route.group, req->route.resource, NULL, NULL);
 }
 
+/* The path has a namespace exactly where the kind has one; lists may be of all. A Namespace is, for
+ * authorizers, in itself. */
+static bool is_misplaced(const struct request *req)
+{
+    const struct route *r = &req->route;
+    if (!r->kind->is_cluster_scoped)
+        return !*r->namespace_name && !is_verb(req, "list") && !is_verb(req, "watch");
+    return *r->namespace_name && strcmp(r->namespace_name, r->name) != 0;
+}
+
 static int serve_resource(struct pipeline *p, struct request *req, struct response *resp,
                           struct err *err)
 {
-    const struct route *r = &req->route;
-    bool may_be_everywhere = is_verb(req, "list") || is_verb(req, "watch");
-    if (!r->kind || (!*r->namespace_name && !may_be_everywhere)) {
+    struct route *r = &req->route;
+    if (!r->kind || is_misplaced(req)) {
         respond_not_found(resp);
         return 0;
     }
+    if (r->kind->is_cluster_scoped)
+        r->namespace_name = "";
     if (!has_subresource(r->kind, r->subresource))
         return no_subresource(req, err);
     if (is_verb(req, "watch") && strcmp(req->method, "GET") != 0 &&
         strcmp(req->method, "HEAD") != 0)
         return no_verb(req, err);
-    handler_fn *fn = find_verb(req);
+    handler_fn *fn = r->kind->is_read_only && is_write(req) ? NULL : find_verb(req);
     return fn ? fn(p, req, resp, err) : no_verb(req, err);
 }
 

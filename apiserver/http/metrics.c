@@ -41,7 +41,7 @@ static struct metric long_running = {
 static bool is_apply(const struct request *req)
 {
     enum body_type type;
-    return negotiate_patch(&req->headers, &type, NULL) == 0 && type == BODY_APPLY;
+    return negotiate_patch(&req->headers, true, &type, NULL) == 0 && type == BODY_APPLY;
 }
 
 /* The verb in capitals; what nobody serves is one series, whatever clients invent. */

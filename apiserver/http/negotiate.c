@@ -340,19 +340,23 @@ int negotiate_body(const struct pairs *headers, enum body_type *ret, struct err 
     return 0;
 }
 
-int negotiate_patch(const struct pairs *headers, enum body_type *ret, struct err *err)
+int negotiate_patch(const struct pairs *headers, bool takes_strategic, enum body_type *ret,
+                    struct err *err)
 {
-    static const struct body_name names[] = {{"application/json-patch+json", BODY_JSON_PATCH},
-                                             {"application/merge-patch+json", BODY_MERGE_PATCH},
-                                             {"application/apply-patch+yaml", BODY_APPLY},
-                                             {0}};
+    static const struct body_name names[] = {
+        {"application/json-patch+json", BODY_JSON_PATCH},
+        {"application/merge-patch+json", BODY_MERGE_PATCH},
+        {"application/strategic-merge-patch+json", BODY_STRATEGIC_PATCH},
+        {"application/apply-patch+yaml", BODY_APPLY},
+        {0}};
     const struct body_name *found = find_body(headers, names, str_eq);
-    if (!found)
+    if (!found || (found->type == BODY_STRATEGIC_PATCH && !takes_strategic))
         return err_set(
             err, ERR_UNSUPPORTED_MEDIA,
             "the body of the request was in an unknown format - accepted media types include: "
             "application/json-patch+json, application/merge-patch+json, "
-            "application/apply-patch+yaml");
+            "%sapplication/apply-patch+yaml",
+            takes_strategic ? "application/strategic-merge-patch+json, " : "");
     *ret = found->type;
     return 0;
 }

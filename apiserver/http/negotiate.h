@@ -39,9 +39,17 @@ bool negotiate_takes_json(const struct pairs *headers);
 /* Accept-Encoding names gzip; q is not looked at. */
 bool negotiate_takes_gzip(const struct pairs *headers);
 
-enum body_type { BODY_JSON, BODY_YAML, BODY_JSON_PATCH, BODY_MERGE_PATCH, BODY_APPLY };
+enum body_type {
+    BODY_JSON,
+    BODY_YAML,
+    BODY_JSON_PATCH,
+    BODY_MERGE_PATCH,
+    BODY_STRATEGIC_PATCH,
+    BODY_APPLY
+};
 /* From Content-Type (absent = JSON) of POST, PUT and DELETE. Errors: ERR_UNSUPPORTED_MEDIA.
  * Source: 12.2. */
 int negotiate_body(const struct pairs *headers, enum body_type *ret, struct err *err);
-/* The same for PATCH. */
-int negotiate_patch(const struct pairs *headers, enum body_type *ret, struct err *err);
+/* The same for PATCH; takes_strategic: of a kind that takes that form, too. */
+int negotiate_patch(const struct pairs *headers, bool takes_strategic, enum body_type *ret,
+                    struct err *err);

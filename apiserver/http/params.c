@@ -199,11 +199,11 @@ int params_list(const struct pairs *params, bool is_watch, struct list_options *
 
 /* The name in the path (or in the field selector, which is the same one then) must be that of the
  * selector. */
-int params_selector(const struct list_options *o, const char *path_name, struct selector **ret,
-                    struct err *err)
+int params_selector(const struct kind *kind, const struct list_options *o, const char *path_name,
+                    struct selector **ret, struct err *err)
 {
     struct selector *s = NULL;
-    int r = selector_parse(o->label_selector, o->field_selector, &s, err);
+    int r = selector_parse_of(kind, o->label_selector, o->field_selector, &s, err);
     if (r < 0)
         return r;
     const char *name = selector_name(s);
@@ -216,7 +216,7 @@ int params_selector(const struct list_options *o, const char *path_name, struct 
         return err_set(err, ERR_BAD_REQUEST,
                        "fieldSelector metadata.name doesn't match requested name");
     SCOPED_FREE char *text = xasprintf("metadata.name=%s", path_name);
-    return selector_parse(o->label_selector, text, ret, err);
+    return selector_parse_of(kind, o->label_selector, text, ret, err);
 }
 
 /* ---- writes ---- */
@@ -375,12 +375,20 @@ static void check_delete(const struct delete_options *o, struct err *causes)
                           "\"Foreground\", \"Background\", \"Orphan\", \"nil\"");
 }
 
+static void set_grace(struct delete_options *o, bool is_given, int64_t grace_s)
+{
+    o->has_grace = is_given;
+    o->grace_s = grace_s > 0 ? grace_s : 0;
+}
+
 static int delete_from_query(struct request *req, struct delete_options *o, struct err *causes,
                              struct err *err)
 {
-    int64_t grace_s;
+    const char *grace = pairs_get(&req->params, "gracePeriodSeconds");
+    int64_t grace_s = 0;
     if (parse_int(&req->params, "gracePeriodSeconds", &grace_s, err) < 0)
         return -ERR_BAD_REQUEST;
+    set_grace(o, grace && *grace, grace_s);
     o->propagation = pairs_get(&req->params, "propagationPolicy");
     if (pairs_get(&req->params, "orphanDependents"))
         o->orphan_dependents = route_flag(&req->params, "orphanDependents");
@@ -409,6 +417,8 @@ static int delete_from_body(struct request *req, struct delete_options *o, cJSON
     o->uid = json_str(tree, "preconditions.uid");
     o->resource_version = json_str(tree, "preconditions.resourceVersion");
     o->propagation = json_str(tree, "propagationPolicy");
+    set_grace(o, cJSON_IsNumber(json_get(tree, "gracePeriodSeconds")),
+              json_i64_or(tree, "gracePeriodSeconds", 0));
     if (cJSON_IsBool(json_get(tree, "orphanDependents")))
         o->orphan_dependents = json_bool_or(tree, "orphanDependents", false);
     delete_dry_run(json_get(tree, "dryRun"), &req->arena, &o->dry_run, causes);

@@ -25,8 +25,8 @@ int params_list_version(const struct list_options *o, struct read_version *ret, 
  */
 int params_version(const char *text, struct read_version *ret, struct err *err);
 /* The two selectors, that of a name in the path (may be "") included. Errors: ERR_BAD_REQUEST. */
-int params_selector(const struct list_options *o, const char *path_name, struct selector **ret,
-                    struct err *err);
+int params_selector(const struct kind *kind, const struct list_options *o, const char *path_name,
+                    struct selector **ret, struct err *err);
 
 /* dryRun, fieldManager, fieldValidation, force of a write. options_kind is CreateOptions,
  * UpdateOptions or PatchOptions. */

@@ -16,7 +16,7 @@
 
 /* What the path and the query say; filled by route.c. Strings live in the request's arena. */
 struct route {
-    bool is_resource; /* below /apis/<g>/<v>/ with a known or unknown resource */
+    bool is_resource; /* below /apis/<g>/<v>/ or /api/<v>/, with a known or unknown resource */
     /* get list watch create update patch delete deletecollection; else the lower-case method */
     const char *verb;
     const char *group, *version, *resource, *subresource, *namespace_name, *name; /* "" = absent */

@@ -7,6 +7,7 @@
 #include "apiserver/base/mem.h"
 #include "apiserver/base/yaml.h"
 #include "apiserver/http/table.h"
+#include "openapi/kinds.h"
 
 void respond_header(struct response *resp, const char *name, const char *value)
 {
@@ -159,7 +160,8 @@ static void print_list_metadata(const struct list_result *list, bool always_cont
 
 static void print_list(const struct kind *kind, const struct list_result *list, struct buf *out)
 {
-    buf_printf(out, "{\"apiVersion\":\"%s/%s\",\"items\":[", kind->group, kind->version);
+    SCOPED_FREE char *version = kind_api_version(kind);
+    buf_printf(out, "{\"apiVersion\":\"%s\",\"items\":[", version);
     for (size_t i = 0; i < list->n; i++) {
         if (i > 0)
             buf_putc(out, ',');

@@ -119,7 +119,7 @@ static const char *selected_name(struct request *req)
     const char *text = pairs_get(&req->params, "fieldSelector");
     struct selector *selector = NULL;
     const char *name = NULL;
-    if (text && selector_parse(NULL, text, &selector, NULL) == 0)
+    if (text && selector_parse_of(req->route.kind, NULL, text, &selector, NULL) == 0)
         name = selector_name(selector);
     bool is_legal =
         name && *name && strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && !strpbrk(name, "/%");
@@ -143,7 +143,7 @@ static void refine_verb(struct request *req)
     r->name = selected_name(req);
 }
 
-/* What follows /apis/<g>/<v>, at least one segment. */
+/* What follows /apis/<g>/<v> or /api/<v>, at least one segment. */
 static void read_resource(struct request *req, struct segments s)
 {
     struct route *r = &req->route;
@@ -163,8 +163,8 @@ static void read_resource(struct request *req, struct segments s)
     r->resource = s.v[0];
     r->name = s.n > 1 ? s.v[1] : "";
     r->subresource = s.n > 2 && !is_proxy ? s.v[2] : "";
-    refine_verb(req);
     r->kind = kind_find(r->group, r->version, r->resource);
+    refine_verb(req);
 }
 
 int route_parse(struct request *req, struct err *err)
@@ -182,16 +182,18 @@ int route_parse(struct request *req, struct err *err)
                                 .name = ""};
     struct segments s = split(arena_strdup(&req->arena, path));
     req->route.path = path;
-    if (s.n < 4 || strcmp(s.v[0], "apis") != 0)
+    bool is_core = s.n >= 3 && strcmp(s.v[0], "api") == 0;
+    if (!is_core && (s.n < 4 || strcmp(s.v[0], "apis") != 0))
         return 0;
     req->route.is_resource = true;
-    req->route.group = s.v[1];
-    req->route.version = s.v[2];
-    read_resource(req, rest_of(s, 3));
+    req->route.group = is_core ? "" : s.v[1];
+    req->route.version = is_core ? s.v[1] : s.v[2];
+    read_resource(req, rest_of(s, is_core ? 2 : 3));
     return 0;
 }
 
 const char *route_group_resource(struct request *req)
 {
-    return arena_printf(&req->arena, "%s.%s", req->route.resource, req->route.group);
+    const struct route *r = &req->route;
+    return arena_printf(&req->arena, "%s%s%s", r->resource, *r->group ? "." : "", r->group);
 }

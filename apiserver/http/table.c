@@ -6,6 +6,7 @@
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
 #include "openapi/columns.h"
+#include "openapi/kinds.h"
 
 struct table_view table_view_of(const struct kind *kind)
 {
@@ -102,8 +103,8 @@ static void print_bookmark_metadata(int64_t rev, bool is_initial_end, struct buf
 void table_print_bookmark(const struct kind *kind, int64_t rev, bool is_initial_end,
                           struct buf *out)
 {
-    buf_printf(out, "{\"kind\":\"%s\",\"apiVersion\":\"%s/%s\",\"metadata\":", kind->kind,
-               kind->group, kind->version);
+    SCOPED_FREE char *version = kind_api_version(kind);
+    buf_printf(out, "{\"kind\":\"%s\",\"apiVersion\":\"%s\",\"metadata\":", kind->kind, version);
     print_bookmark_metadata(rev, is_initial_end, out);
     buf_putc(out, '}');
 }

@@ -55,7 +55,7 @@ int verb_deletecollection(struct pipeline *p, struct request *req, struct respon
         params_list(&req->params, false, &options, err) < 0 ||
         params_list_version(&options, &list.version, err) < 0 ||
         params_delete(req, &delete_options, &tree, err) < 0 ||
-        params_selector(&options, "", &selector, err) < 0)
+        params_selector(r->kind, &options, "", &selector, err) < 0)
         return -(int)err->code;
     list.selector = selector;
     list.limit = options.limit;

@@ -16,7 +16,7 @@ int verb_list(struct pipeline *p, struct request *req, struct response *resp, st
     if (negotiate(&req->headers, &req->params, NEGOTIATE_RESOURCE, &form, err) < 0 ||
         params_list(&req->params, false, &options, err) < 0 ||
         params_list_version(&options, &list.version, err) < 0 ||
-        params_selector(&options, r->name, &selector, err) < 0)
+        params_selector(r->kind, &options, r->name, &selector, err) < 0)
         return -(int)err->code;
     list.selector = selector;
     list.limit = options.limit;

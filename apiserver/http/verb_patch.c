@@ -1,5 +1,5 @@
-/* PATCH by JSON patch and by merge patch, of an object or of its status; apply is verb_apply.c's.
- * Source: docs/kubernetes-api.md 27. */
+/* PATCH by JSON patch, merge patch and strategic merge patch, of an object or of its status; apply
+ * is verb_apply.c's. Source: docs/kubernetes-api.md 27. */
 #include "apiserver/http/verb_patch.h"
 
 #include "apiserver/base/json.h"
@@ -9,6 +9,7 @@
 #include "apiserver/http/params.h"
 #include "apiserver/http/respond.h"
 #include "apiserver/registry/patch.h"
+#include "apiserver/registry/patch_strategic.h"
 
 void patch_call_fini(struct patch_call *c)
 {
@@ -20,7 +21,7 @@ void patch_call_fini(struct patch_call *c)
 int patch_call_start(struct patch_call *c, const struct request *req, struct err *err)
 {
     c->req = req;
-    return negotiate_patch(&req->headers, &c->type, err);
+    return negotiate_patch(&req->headers, req->route.kind->is_builtin, &c->type, err);
 }
 
 int patch_call_read(struct patch_call *c, struct err *err)
@@ -50,15 +51,23 @@ static int check_result(const cJSON *patched, struct err *err)
     return patch_call_invalid(patched, err_text(&why), err);
 }
 
+static int apply_patch(const struct patch_call *c, const cJSON *old, cJSON **ret, struct err *err)
+{
+    if (c->type == BODY_JSON_PATCH)
+        return patch_json(old, c->patch, ret, err);
+    if (c->type == BODY_STRATEGIC_PATCH)
+        return patch_strategic(old, c->patch, c->req->route.kind->shape, ret, err);
+    patch_merge(old, c->patch, ret);
+    return 0;
+}
+
 int patch_call_apply(struct patch_call *c, const cJSON *old, cJSON **ret, struct err *err)
 {
     SCOPED(json_free_p) cJSON *patched = NULL, *space = NULL;
     if (body_check_patch(c->patch, c->type, err) < 0)
         return -(int)err->code;
     old = patch_expand(old, c->patch, &space);
-    if (c->type == BODY_MERGE_PATCH)
-        patch_merge(old, c->patch, &patched);
-    else if (patch_json(old, c->patch, &patched, err) < 0)
+    if (apply_patch(c, old, &patched, err) < 0)
         return -(int)err->code;
     if (check_result(patched, err) < 0)
         return -(int)err->code;

@@ -172,7 +172,7 @@ static int fill_request(struct pipeline *p, struct request *req, const struct li
                               .deadline_ms = req->deadline_ms};
     w.send_initial_end = w.send_initial && o->bookmarks;
     if (params_version(o->resource_version, &w.version, err) < 0 ||
-        params_selector(o, req->route.name, &w.take_selector, err) < 0)
+        params_selector(req->route.kind, o, req->route.name, &w.take_selector, err) < 0)
         return -(int)err->code;
     *ret = w;
     return 0;

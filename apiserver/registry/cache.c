@@ -138,8 +138,9 @@ int64_t table_find_write(const struct table *t, const char *namespace_name, cons
 void table_init(struct table *t, struct registry *r, const struct kind *kind)
 {
     *t = (struct table){.registry = r, .kind = kind};
+    const struct kind *stored = alias_stored_kind(kind);
     t->prefix =
-        xasprintf("%s%s/%s/", r->prefix, kind->group[0] ? kind->group : "core", kind->plural);
+        xasprintf("%s%s/%s/", r->prefix, stored->group[0] ? stored->group : "core", stored->plural);
     pthread_rwlockattr_t attr;
     pthread_rwlockattr_init(&attr);
     /* Readers come in crowds; without this they could keep changes waiting. */
@@ -230,8 +231,7 @@ static struct object *object_of_event(const struct table *t, struct store_kv *kv
 {
     struct object *o = NULL;
     SCOPED(err_fini) struct err err = {0};
-    size_t len = kv->value_len;
-    if (object_from_bytes(t->kind, steal(&kv->value), len, kv->mod_rev, &o, &err) < 0)
+    if (alias_object(t->kind, kv, &o, &err) < 0)
         log_error("object not readable key=%s: %s; reads of it fail until it is mended", kv->key,
                   err_text(&err));
     return o;

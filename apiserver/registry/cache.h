@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include "apiserver/base/map.h"
+#include "apiserver/registry/alias.h"
 #include "apiserver/registry/registry.h"
 
 /* One change of one object. Every object that is no longer live is the before of a change. */
@@ -93,9 +94,10 @@ struct table *registry_table(const struct registry *r,
 char *key_of_item(const char *namespace_name, const char *name); /* NAMESPACE/NAME or NAME; owned */
 char *key_of_object(const struct table *t, const char *namespace_name,
                     const char *name); /* of the store; owned */
-struct table *key_table(const struct registry *r, const char *key,
-                        const char **ret_item); /* NULL = somebody else's */
-void deadline_default(int64_t *deadline_ms);    /* 0 becomes 30 s from now */
+/* The first table that has the key, from *index on, which is moved behind it; NULL = no more. */
+struct table *key_table(const struct registry *r, const char *key, size_t *index,
+                        const char **ret_item);
+void deadline_default(int64_t *deadline_ms); /* 0 becomes 30 s from now */
 
 /* ---- errors (refuse.c); each returns -code ---- */
 int refuse_not_found(const struct kind *kind, const char *name, struct err *err);
@@ -190,6 +192,8 @@ struct commit {
     const char *namespace_name, *name, *uid;
     const char *json; /* NULL = delete */
     size_t json_len;
+    const char *stored; /* set by commit_run: the same as the store holds it */
+    size_t stored_len;
     int64_t seen_rev;                   /* the key must be at it; 0 = absent */
     const struct commit_beside *beside; /* NULL = none */
     const struct store_compare *fence;
@@ -232,5 +236,7 @@ struct missing {
     struct pairs *warnings;
 };
 int create_missing(const struct missing *m, cJSON *object, struct object **ret, struct err *err);
+/* Something other than finalizers keeps it although it is deleted. */
+bool object_is_held(const struct kind *kind, const cJSON *tree);
 char *object_print_stored(cJSON *tree,
                           size_t *ret_len); /* sorts tree and drops its resourceVersion */

@@ -66,8 +66,7 @@ int current_of_race(struct table *t, const char *name, struct store_kv *kv, stru
 {
     if (!kv->key)
         return refuse_not_found(t->kind, name, err);
-    size_t len = kv->value_len;
-    if (object_from_bytes(t->kind, steal(&kv->value), len, kv->mod_rev, ret, NULL) < 0)
+    if (alias_object(t->kind, kv, ret, NULL) < 0)
         return refuse_unreadable(t->kind, name, err);
     return 0;
 }
@@ -90,8 +89,8 @@ static bool is_our_state(const struct commit *c, const struct store_kv *kv)
 {
     if (!c->json)
         return !kv->key;
-    return kv->key && kv->mod_rev > c->seen_rev && kv->value_len == c->json_len &&
-           memcmp(kv->value, c->json, c->json_len) == 0;
+    return kv->key && kv->mod_rev > c->seen_rev && kv->value_len == c->stored_len &&
+           memcmp(kv->value, c->stored, c->stored_len) == 0;
 }
 
 /* A create whose object was changed since: the uid is ours, nobody else could have made it. */
@@ -100,8 +99,10 @@ static bool is_our_child(const struct commit *c, const struct store_kv *kv)
     if (!c->json || c->seen_rev != 0 || !kv->key)
         return false;
     struct object *o = NULL;
-    char *copy = xmemdup(kv->value, kv->value_len + 1);
-    if (object_from_bytes(c->table->kind, copy, kv->value_len, kv->mod_rev, &o, NULL) < 0)
+    struct store_kv copy = {.value = xmemdup(kv->value, kv->value_len + 1),
+                            .value_len = kv->value_len,
+                            .mod_rev = kv->mod_rev};
+    if (alias_object(c->table->kind, &copy, &o, NULL) < 0)
         return false;
     bool is_ours = strcmp(o->uid, c->uid) == 0;
     object_unref(o);
@@ -156,7 +157,7 @@ static int send(const struct commit *c, const char *key, struct store_txn_result
     const struct commit_beside *b = c->beside;
     SCOPED_FREE char *beside_key = b ? key_of_object(b->table, b->namespace_name, b->name) : NULL;
     struct store_compare compares[3] = {{key, STORE_MOD, c->seen_rev}};
-    struct store_op ops[2] = {{.key = key, .value = c->json, .value_len = c->json_len}};
+    struct store_op ops[2] = {{.key = key, .value = c->stored, .value_len = c->stored_len}};
     struct store_txn txn = {.compares = compares, .n_compares = 1, .ops = ops, .n_ops = 1};
     if (b) {
         compares[txn.n_compares++] = (struct store_compare){beside_key, STORE_MOD, b->seen_rev};
@@ -249,9 +250,15 @@ static int try_once(const struct commit *c, const char *key, bool is_again,
     return 0;
 }
 
-int commit_run(const struct commit *c, enum commit_outcome *ret, int64_t *ret_rev,
+int commit_run(const struct commit *given, enum commit_outcome *ret, int64_t *ret_rev,
                struct store_kv *ret_current, struct err *err)
 {
+    struct commit with_stored = *given;
+    const struct commit *c = &with_stored;
+    SCOPED_FREE char *stored =
+        alias_stored_bytes(c->table->kind, c->json, c->json_len, &with_stored.stored_len);
+    with_stored.stored = stored ? stored : c->json;
+    with_stored.stored_len = stored ? with_stored.stored_len : c->json_len;
     SCOPED_FREE char *key = key_of_object(c->table, c->namespace_name, c->name);
     SCOPED(err_fini) struct err e = {0};
     int64_t wait_ms = AGAIN_MIN_MS;

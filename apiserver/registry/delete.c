@@ -106,17 +106,17 @@ static cJSON *remaining_finalizers(const struct delete_options *o, const cJSON *
     return list;
 }
 
-/* Marks the object as terminating, once; a time in the future is moved to now, never one in the
- * past. */
-static void mark_terminating(cJSON *metadata, int64_t now_unix_ms)
+/* Marks the object as terminating, once; a time that is later than the grace period's end is moved
+ * to that, never one that is earlier. */
+static void mark_terminating(cJSON *metadata, int64_t grace_s, int64_t now_unix_ms)
 {
     const char *stored = json_str(metadata, "deletionTimestamp");
-    int64_t at_ms;
-    json_set_int(metadata, "deletionGracePeriodSeconds", 0);
-    if (stored && clock_parse_rfc3339(stored, &at_ms) == 0 && at_ms <= now_unix_ms)
+    int64_t at_ms, end_ms = now_unix_ms + grace_s * 1000;
+    json_set_int(metadata, "deletionGracePeriodSeconds", grace_s);
+    if (stored && clock_parse_rfc3339(stored, &at_ms) == 0 && at_ms <= end_ms)
         return;
     char text[CLOCK_TEXT_SIZE];
-    clock_print_rfc3339(now_unix_ms / 1000, text);
+    clock_print_rfc3339(end_ms / 1000, text);
     json_set_str(metadata, "deletionTimestamp", text);
     if (!stored)
         json_set_int(metadata, "generation", json_i64_or(metadata, "generation", 0) + 1);
@@ -179,11 +179,19 @@ static int remove_object(struct deleter *d, struct err *err)
     return rc;
 }
 
-static int terminate_object(struct deleter *d, cJSON *tree, cJSON *take_finalizers, struct err *err)
+static int terminate_object(struct deleter *d, cJSON *tree, cJSON *take_finalizers, int64_t grace_s,
+                            struct err *err)
 {
     cJSON *metadata = json_get(tree, "metadata");
-    json_set(metadata, "finalizers", take_finalizers);
-    mark_terminating(metadata, clock_unix_ms(d->registry->admit->clock));
+    if (take_finalizers->child) {
+        json_set(metadata, "finalizers", take_finalizers);
+    } else {
+        json_remove(metadata, "finalizers");
+        json_free(take_finalizers);
+    }
+    mark_terminating(metadata, grace_s, clock_unix_ms(d->registry->admit->clock));
+    if (d->table->kind->holders)
+        json_set_at(tree, "status.phase", json_string("Terminating"));
     size_t len;
     SCOPED_FREE char *json = object_print_stored(tree, &len);
     if (len == d->old->json_len && memcmp(json, d->old->json, len) == 0) {
@@ -197,6 +205,23 @@ static int terminate_object(struct deleter *d, cJSON *tree, cJSON *take_finalize
     return object_from_bytes(d->table->kind, steal(&json), len, rev, &d->result, err);
 }
 
+#define GRACE_S 30 /* of a Pod that says none. Source: Kubernetes' default of its spec */
+
+/* Seconds that whoever runs the object has to end it: what was asked for, else what it says itself;
+ * none where nobody runs it, and never more than were given before. */
+static int64_t grace_of(const struct deleter *d, const cJSON *tree)
+{
+    const char *phase = json_str_or(tree, "status.phase", "");
+    bool is_over = strcmp(phase, "Succeeded") == 0 || strcmp(phase, "Failed") == 0;
+    if (!d->table->kind->has_grace || is_over || !json_str_or(tree, "spec.nodeName", "")[0])
+        return 0;
+    int64_t own = json_i64_or(tree, "spec.terminationGracePeriodSeconds", GRACE_S);
+    int64_t grace_s = d->opts->has_grace ? d->opts->grace_s : own > 0 ? own : 1;
+    int64_t before = json_i64_or(tree, "metadata.deletionGracePeriodSeconds", grace_s);
+    bool is_marked = json_str(tree, "metadata.deletionTimestamp") != NULL;
+    return is_marked && before < grace_s ? before : grace_s;
+}
+
 static int delete_once(struct deleter *d, struct err *err)
 {
     int rc = check_preconditions(d, err);
@@ -204,8 +229,9 @@ static int delete_once(struct deleter *d, struct err *err)
         return rc;
     SCOPED(json_free_p) cJSON *tree = object_tree(d->old);
     cJSON *finalizers = remaining_finalizers(d->opts, json_at(tree, "metadata.finalizers"));
-    if (json_len(finalizers) > 0)
-        return terminate_object(d, tree, finalizers, err);
+    int64_t grace_s = grace_of(d, tree);
+    if (json_len(finalizers) > 0 || grace_s > 0 || object_is_held(d->table->kind, tree))
+        return terminate_object(d, tree, finalizers, grace_s, err);
     json_free(finalizers);
     return remove_object(d, err);
 }

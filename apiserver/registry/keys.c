@@ -28,13 +28,15 @@ char *key_of_object(const struct table *t, const char *namespace_name, const cha
     return xasprintf("%s%s", t->prefix, item);
 }
 
-struct table *key_table(const struct registry *r, const char *key, const char **ret_item)
+struct table *key_table(const struct registry *r, const char *key, size_t *index,
+                        const char **ret_item)
 {
-    for (size_t i = 0; i < r->n_tables; i++) {
-        if (!str_has_prefix(key, r->tables[i].prefix))
+    while (*index < r->n_tables) {
+        struct table *t = &r->tables[(*index)++];
+        if (!str_has_prefix(key, t->prefix))
             continue;
-        *ret_item = key + strlen(r->tables[i].prefix);
-        return &r->tables[i];
+        *ret_item = key + strlen(t->prefix);
+        return t;
     }
     return NULL;
 }

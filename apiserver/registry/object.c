@@ -8,6 +8,7 @@
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/base/scan.h"
+#include "openapi/kinds.h"
 
 /* What the walk finds; pieces point into the bytes. Strings are as they stand between their quotes.
  */
@@ -180,6 +181,39 @@ static struct object *object_alloc(const struct index *x)
     return o;
 }
 
+/* A boolean that is not there is false. */
+static const char *absent_text(const struct kind *kind, const char *path)
+{
+    const struct shape *shape = kind->shape;
+    const struct field *f = NULL;
+    SCOPED_FREE char *copy = xstrdup(path);
+    for (char *rest = copy, *name; (name = strsep(&rest, ".")) != NULL;) {
+        f = shape_field(shape, name);
+        shape = f ? f->of : NULL;
+    }
+    return f && f->type == F_BOOL ? "false" : "";
+}
+
+static char *field_text(const struct kind *kind, const cJSON *tree, const char *path)
+{
+    const cJSON *value = json_at(tree, path);
+    if (cJSON_IsString(value))
+        return xstrdup(value->valuestring);
+    return value && !cJSON_IsObject(value) ? json_to_str(value) : xstrdup(absent_text(kind, path));
+}
+
+/* What field selectors look at. Kinds that know only name and namespace cost nothing. */
+static char **field_values(const struct kind *kind, const char *json, size_t len)
+{
+    SCOPED(json_free_p) cJSON *tree = NULL;
+    char **values = NULL;
+    if (!kind->field_labels || json_parse(json, len, NULL, &tree, NULL) < 0)
+        return NULL;
+    for (const char *const *path = kind->field_labels; *path; path++)
+        strv_add(&values, field_text(kind, tree, *path));
+    return values;
+}
+
 int object_from_bytes(const struct kind *kind, char *take_json, size_t len, int64_t rev,
                       struct object **ret, struct err *err)
 {
@@ -200,6 +234,7 @@ int object_from_bytes(const struct kind *kind, char *take_json, size_t len, int6
     o->json_len = len;
     o->splice_at = x.splice_at;
     o->is_terminating = x.is_terminating;
+    o->fields = field_values(kind, o->json, len);
     *ret = o;
     return 0;
 }
@@ -214,10 +249,12 @@ void object_unref(struct object *o)
 {
     if (!o || __atomic_sub_fetch(&o->refs, 1, __ATOMIC_ACQ_REL) > 0)
         return;
-    if (o->origin)
+    if (o->origin) {
         object_unref(o->origin);
-    else
+    } else {
         free(o->json);
+        strv_free(o->fields);
+    }
     free_counted(o);
 }
 
@@ -241,6 +278,7 @@ struct object *object_at_rev(struct object *o, int64_t rev)
                             .json_len = o->json_len,
                             .splice_at = o->splice_at,
                             .labels = o->labels,
+                            .fields = o->fields,
                             .is_terminating = o->is_terminating,
                             .origin = object_ref(origin)};
     return copy;

@@ -21,6 +21,7 @@ struct object {
     size_t json_len;
     size_t splice_at; /* where `"resourceVersion":"N",` goes in json */
     struct pairs labels;
+    char **fields; /* values of its kind's field_labels, in their order; NULL when it has none */
     bool is_terminating;   /* metadata.deletionTimestamp is set */
     struct object *origin; /* whose bytes and strings these are; NULL = its own (object.c) */
 };

@@ -138,8 +138,7 @@ static int list_store_page(struct lister *l, int64_t rev, char **from, const cha
     for (; i < page.n && !is_full(l); i++) {
         struct store_kv *kv = &page.kvs[i];
         struct object *o = NULL;
-        size_t len = kv->value_len;
-        if ((rc = object_from_bytes(t->kind, steal(&kv->value), len, kv->mod_rev, &o, err)) < 0)
+        if ((rc = alias_object(t->kind, kv, &o, err)) < 0)
             return rc;
         if (selector_matches(l->req->selector, o))
             list_add(l, o);

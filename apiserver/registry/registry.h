@@ -183,6 +183,8 @@ struct delete_options {
     const char *uid, *resource_version; /* preconditions, NULL = none */
     const char *propagation;            /* Background, Foreground, Orphan; NULL = default */
     int orphan_dependents;              /* -1 = not given, else 0/1 */
+    bool has_grace;  /* grace_s was given; counts for kinds that end with grace only */
+    int64_t grace_s; /* seconds, not negative */
     bool dry_run;
     const struct delete_reason *reason; /* ERR_CONFLICT when it changed; NULL = none */
     const struct store_compare *fence;

@@ -1,6 +1,7 @@
 /* Selectors. The label grammar and its error texts are those of kube-apiserver's parser
  * (docs/kubernetes-api.md 25.1); the lexer cuts the text into tokens, a small recursive descent
- * makes requirements of them. Field selectors know two fields. */
+ * makes requirements of them. Field selectors know two fields of every kind, and those that its
+ * table names. */
 #include "apiserver/registry/select.h"
 
 #include "admission/admit.h"
@@ -15,9 +16,11 @@ struct requirement {
     size_t n_values;
     int64_t bound; /* OP_GREATER, OP_LESS */
 };
-enum field_name { FIELD_NAME, FIELD_NAMESPACE };
+#define FIELD_NAME "metadata.name"
+#define FIELD_NAMESPACE "metadata.namespace"
 struct field_term {
-    enum field_name field;
+    const char *field; /* one of those, or of the kind's table */
+    size_t index;      /* in that table */
     bool is_not;
     char *value;
 };
@@ -398,22 +401,27 @@ static int unescape(const char *p, const char *end, char **ret, struct err *err)
     return 0;
 }
 
-static int field_of(struct str name, enum field_name *ret, struct err *err)
+static int field_of(const struct kind *kind, struct str name, struct field_term *ret,
+                    struct err *err)
 {
-    if (str_eq(name, "metadata.name"))
-        *ret = FIELD_NAME;
-    else if (str_eq(name, "metadata.namespace"))
-        *ret = FIELD_NAMESPACE;
-    else
-        return err_set(err, ERR_BAD_REQUEST, "field label not supported: %.*s", (int)name.n,
-                       name.p);
-    return 0;
+    ret->field = str_eq(name, FIELD_NAME)        ? FIELD_NAME
+                 : str_eq(name, FIELD_NAMESPACE) ? FIELD_NAMESPACE
+                                                 : NULL;
+    for (size_t i = 0; !ret->field && kind && kind->field_labels && kind->field_labels[i]; i++) {
+        if (str_eq(name, kind->field_labels[i])) {
+            ret->field = kind->field_labels[i];
+            ret->index = i;
+        }
+    }
+    if (ret->field)
+        return 0;
+    return err_set(err, ERR_BAD_REQUEST, "field label not supported: %.*s", (int)name.n, name.p);
 }
 
 /* Adds the term; the first name that is not known is kept in *unknown, since every term has to be
  * read before. */
-static int parse_term(struct selector *s, const char *text, const char *p, const char *end,
-                      struct err *unknown, struct err *err)
+static int parse_term(struct selector *s, const struct kind *kind, const char *text, const char *p,
+                      const char *end, struct err *unknown, struct err *err)
 {
     size_t n = 0;
     const char *op = find_operator(p, end, &n);
@@ -424,7 +432,7 @@ static int parse_term(struct selector *s, const char *text, const char *p, const
     if (unescape(op + n, end, &term.value, err) < 0)
         return -(int)err->code;
     struct err *first = unknown->code == ERR_NONE ? unknown : NULL;
-    if (field_of((struct str){p, (size_t)(op - p)}, &term.field, first) < 0) {
+    if (field_of(kind, (struct str){p, (size_t)(op - p)}, &term, first) < 0) {
         free(term.value);
         return 0;
     }
@@ -433,14 +441,15 @@ static int parse_term(struct selector *s, const char *text, const char *p, const
     return 0;
 }
 
-static int parse_fields(struct selector *s, const char *text, struct err *err)
+static int parse_fields(struct selector *s, const struct kind *kind, const char *text,
+                        struct err *err)
 {
     SCOPED(err_fini) struct err unknown = {0};
     for (const char *p = text; *p != '\0';) {
         const char *end = term_end(p);
         if (s->n_fields >= TERMS_MAX)
             return err_set(err, ERR_BAD_REQUEST, "more than %d terms", TERMS_MAX);
-        if (end > p && parse_term(s, text, p, end, &unknown, err) < 0)
+        if (end > p && parse_term(s, kind, text, p, end, &unknown, err) < 0)
             return -(int)err->code;
         p = *end == ',' ? end + 1 : end;
     }
@@ -457,11 +466,17 @@ static void selector_free_p(struct selector **s)
 int selector_parse(const char *label_text, const char *field_text, struct selector **ret,
                    struct err *err)
 {
+    return selector_parse_of(NULL, label_text, field_text, ret, err);
+}
+
+int selector_parse_of(const struct kind *kind, const char *label_text, const char *field_text,
+                      struct selector **ret, struct err *err)
+{
     SCOPED(err_fini) struct err own = {0}; /* err may be NULL, and the parser reads the code back */
     SCOPED(selector_free_p) struct selector *s = xcalloc(1, sizeof *s);
     if (parse_labels(s, label_text ? label_text : "", &own) < 0)
         return err_move(err, &own);
-    if (parse_fields(s, field_text ? field_text : "", &own) < 0)
+    if (parse_fields(s, kind, field_text ? field_text : "", &own) < 0)
         return err_move(err, &own);
     *ret = steal(&s);
     return 0;
@@ -514,14 +529,22 @@ static bool requirement_holds(const struct requirement *r, const struct pairs *l
     return false;
 }
 
+static const char *field_value(const struct field_term *t, const struct object *o)
+{
+    if (str_equal(t->field, FIELD_NAME))
+        return o->name;
+    if (str_equal(t->field, FIELD_NAMESPACE))
+        return o->namespace_name;
+    return o->fields ? o->fields[t->index] : "";
+}
+
 bool selector_matches(const struct selector *s, const struct object *o)
 {
     if (!s)
         return true;
     for (size_t i = 0; i < s->n_fields; i++) {
         const struct field_term *t = &s->fields[i];
-        const char *actual = t->field == FIELD_NAME ? o->name : o->namespace_name;
-        if ((strcmp(actual, t->value) == 0) == t->is_not)
+        if ((strcmp(field_value(t, o), t->value) == 0) == t->is_not)
             return false;
     }
     for (size_t i = 0; i < s->n_labels; i++)
@@ -533,7 +556,7 @@ bool selector_matches(const struct selector *s, const struct object *o)
 const char *selector_name(const struct selector *s)
 {
     for (size_t i = 0; s && i < s->n_fields; i++)
-        if (s->fields[i].field == FIELD_NAME && !s->fields[i].is_not)
+        if (str_equal(s->fields[i].field, FIELD_NAME) && !s->fields[i].is_not)
             return s->fields[i].value;
     return NULL;
 }
@@ -588,8 +611,7 @@ cJSON *selector_field_requirements(const struct selector *s)
     cJSON *list = NULL;
     for (size_t i = 0; s && i < s->n_fields; i++) {
         const struct field_term *t = &s->fields[i];
-        push_requirement(&list, t->field == FIELD_NAME ? "metadata.name" : "metadata.namespace",
-                         t->is_not ? "NotIn" : "In", &t->value, 1);
+        push_requirement(&list, t->field, t->is_not ? "NotIn" : "In", &t->value, 1);
     }
     return wrap_requirements(list);
 }

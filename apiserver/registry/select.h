@@ -6,9 +6,13 @@
 #include "apiserver/registry/object.h"
 
 struct selector; /* labels and fields together */
-/* label_text and field_text may be NULL or "" (everything). Errors: ERR_BAD_REQUEST. */
+/* Of any kind: fields are name and namespace. label_text and field_text may be NULL or ""
+ * (everything). Errors: ERR_BAD_REQUEST. */
 int selector_parse(const char *label_text, const char *field_text, struct selector **ret,
                    struct err *err);
+/* The same over the fields that objects of that kind are selected by. */
+int selector_parse_of(const struct kind *kind, const char *label_text, const char *field_text,
+                      struct selector **ret, struct err *err);
 void selector_free(struct selector *s);
 bool selector_is_empty(const struct selector *s);
 bool selector_matches(const struct selector *s, const struct object *o);

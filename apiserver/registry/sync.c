@@ -26,8 +26,7 @@ static void load_kv(struct table *t, struct store_kv *kv)
     const char *item = kv->key + strlen(t->prefix);
     struct object *o = NULL;
     SCOPED(err_fini) struct err err = {0};
-    size_t len = kv->value_len;
-    if (object_from_bytes(t->kind, steal(&kv->value), len, kv->mod_rev, &o, &err) == 0) {
+    if (alias_object(t->kind, kv, &o, &err) == 0) {
         table_put_loaded(t, item, o);
         return;
     }
@@ -147,12 +146,9 @@ static void restart_replay(struct registry *r)
     }
 }
 
-static void apply_event(struct registry *r, struct store_event *e, struct wake_list *wake)
+static void apply_to(struct registry *r, struct table *t, const char *item, struct store_event *e,
+                     struct wake_list *wake)
 {
-    const char *item;
-    struct table *t = key_table(r, e->kv.key, &item);
-    if (!t)
-        return;
     const struct change *c = NULL;
     pthread_rwlock_wrlock(&t->lock);
     if (e->kv.mod_rev <= r->watch_loaded_rev) {
@@ -165,6 +161,34 @@ static void apply_event(struct registry *r, struct store_event *e, struct wake_l
     pthread_rwlock_unlock(&t->lock);
     if (c)
         bind_note(r->bind, t, item, c); /* only this thread changes the ring, so c is still there */
+}
+
+static struct store_kv copy_kv(const struct store_kv *kv)
+{
+    struct store_kv copy = *kv;
+    copy.key = kv->key ? xstrdup(kv->key) : NULL;
+    copy.value = kv->value ? xmemdup(kv->value, kv->value_len + 1) : NULL;
+    return copy;
+}
+
+/* Few keys are in two tables; the last takes the event's own bytes. */
+static void apply_event(struct registry *r, struct store_event *e, struct wake_list *wake)
+{
+    const char *item, *next_item;
+    size_t index = 0;
+    struct table *t = key_table(r, e->kv.key, &index, &item), *next;
+    while (t && (next = key_table(r, e->kv.key, &index, &next_item)) != NULL) {
+        SCOPED(store_kv_fini) struct store_kv kv = copy_kv(&e->kv);
+        SCOPED(store_kv_fini) struct store_kv prev = copy_kv(&e->prev);
+        struct store_event copy = {.is_delete = e->is_delete, .kv = kv, .prev = prev};
+        apply_to(r, t, item, &copy, wake);
+        kv.value = copy.kv.value; /* taken, or still ours */
+        prev.value = copy.prev.value;
+        t = next;
+        item = next_item;
+    }
+    if (t)
+        apply_to(r, t, item, e, wake);
 }
 
 static void on_events(void *ctx, struct store_event *events, size_t n, int64_t rev)

@@ -35,9 +35,15 @@ static void set_old(struct updater *u, struct object *take_old, bool is_cached)
 }
 
 /* An object on its way out goes when its last finalizer does. Source: docs/kubernetes-api.md 17. */
+bool object_is_held(const struct kind *kind, const cJSON *tree)
+{
+    return kind->holders && json_len(json_at(tree, kind->holders)) > 0;
+}
+
 static bool is_last_step(const struct object *old, const cJSON *tree)
 {
-    return old->is_terminating && json_len(json_at(tree, "metadata.finalizers")) == 0 &&
+    return old->is_terminating && !object_is_held(old->kind, tree) &&
+           json_len(json_at(tree, "metadata.finalizers")) == 0 &&
            json_i64_or(tree, "metadata.deletionGracePeriodSeconds", 0) == 0;
 }
 

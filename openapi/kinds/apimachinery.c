@@ -109,6 +109,7 @@ static const struct field fields_object_meta[] = {
      .type = F_LIST,
      .item = F_STRING,
      .list = LIST_SET,
+     .merge_key = "",
      .doc = "What must be done before the object may go; each name is removed by whoever has done "
             "its part."},
     {.name = "generateName",
@@ -139,6 +140,7 @@ static const struct field fields_object_meta[] = {
      .of = &shape_owner_reference,
      .list = LIST_MAP,
      .keys = (const char *const[]){"uid", NULL},
+     .merge_key = "uid",
      .items_atomic = true,
      .doc = "Objects that this one belongs to; it is deleted when all of them are gone."},
     {.name = "resourceVersion",

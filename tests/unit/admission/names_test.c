@@ -102,10 +102,10 @@ START_TEST(test_values_and_annotations)
     ck_assert_uint_eq(name_check_annotation_key("UP/x", "f", &causes), 0);
     ck_assert_uint_eq(name_check_annotation_key("UP/-X", "f", &causes), 1);
     ck_assert_str_eq(causes.causes[2].message, "Invalid value: \"UP/-X\": name part " QN);
-    ck_assert_uint_eq(name_check_object("gen-", true, "f", &causes), 0);
-    ck_assert_uint_eq(name_check_object("gen-", false, "f", &causes), 1);
-    ck_assert_uint_eq(name_check_object("gen.", true, "f", &causes), 1);
-    ck_assert_uint_eq(name_check_object("-", true, "f", &causes), 1);
+    ck_assert_uint_eq(name_check_object("gen-", true, NAME_SUBDOMAIN, "f", &causes), 0);
+    ck_assert_uint_eq(name_check_object("gen-", false, NAME_SUBDOMAIN, "f", &causes), 1);
+    ck_assert_uint_eq(name_check_object("gen.", true, NAME_SUBDOMAIN, "f", &causes), 1);
+    ck_assert_uint_eq(name_check_object("-", true, NAME_SUBDOMAIN, "f", &causes), 1);
 }
 END_TEST
 

@@ -213,7 +213,7 @@ START_TEST(test_content_type)
     ck_assert_msg(types[_i].body < 0 ? r == -ERR_UNSUPPORTED_MEDIA
                                      : r == 0 && (int)type == types[_i].body,
                   "%s", types[_i].type);
-    r = negotiate_patch(&headers, &type, NULL);
+    r = negotiate_patch(&headers, false, &type, NULL);
     ck_assert_msg(types[_i].patch < 0 ? r == -ERR_UNSUPPORTED_MEDIA
                                       : r == 0 && (int)type == types[_i].patch,
                   "%s", types[_i].type);

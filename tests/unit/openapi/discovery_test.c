@@ -133,10 +133,10 @@ END_TEST
 START_TEST(test_aggregated)
 {
     SCOPED(buf_fini) struct buf out = {0};
-    discovery_print_aggregated("v2", &out);
+    discovery_print_aggregated("v2", false, &out);
     assert_document(&out, aggregated);
     buf_clear(&out);
-    discovery_print_aggregated("v2beta1", &out);
+    discovery_print_aggregated("v2beta1", false, &out);
     ck_assert_ptr_nonnull(strstr(out.data, "\"apiVersion\":\"apidiscovery.k8s.io/v2beta1\""));
 }
 END_TEST

@@ -2,6 +2,7 @@
 #include "openapi/kinds.h"
 
 #include "openapi/kinds/apimachinery.h"
+#include "openapi/kinds/builtin.h"
 #include "tests/lib/suite.h"
 
 static void print_mistake(void *ctx, const char *text)
@@ -13,6 +14,33 @@ static void print_mistake(void *ctx, const char *text)
 START_TEST(test_tables_have_no_mistakes)
 {
     ck_assert_uint_eq(kinds_check(print_mistake, NULL), 0);
+}
+END_TEST
+
+/* Those that a server without a cluster serves as well. */
+START_TEST(test_tables_of_builtin_kinds_have_no_mistakes)
+{
+    size_t n = 0;
+    kinds_served = kinds_standalone;
+    ck_assert_uint_eq(kinds_check(print_mistake, NULL), 0);
+    for (; kinds_served[n]; n++)
+        ck_assert_ptr_eq(
+            kind_find(kinds_served[n]->group, kinds_served[n]->version, kinds_served[n]->plural),
+            kinds_served[n]);
+    ck_assert_uint_le(n, KINDS_MAX);
+    for (size_t i = 0; kinds_all[i]; i++)
+        ck_assert_ptr_eq(kind_find_by_kind(kinds_all[i]->group, kinds_all[i]->kind), kinds_all[i]);
+}
+END_TEST
+
+START_TEST(test_paths_of_kinds)
+{
+    SCOPED_FREE char *core = kind_api_path(&kind_pod);
+    SCOPED_FREE char *ours = kind_api_path(&kind_sandbox);
+    ck_assert_str_eq(core, "/api/v1");
+    ck_assert_str_eq(ours, "/apis/agents.x-k8s.io/v1beta1");
+    ck_assert_ptr_nonnull(kind_subresource(&kind_pod, "binding"));
+    ck_assert_ptr_null(kind_subresource(&kind_pod, "finalize"));
 }
 END_TEST
 
@@ -52,6 +80,6 @@ END_TEST
 
 SUITE(kinds)
 {
-    TESTS("kinds", test_tables_have_no_mistakes, test_kind_find, test_kinds_are_few,
-          test_shape_field);
+    TESTS("kinds", test_tables_have_no_mistakes, test_tables_of_builtin_kinds_have_no_mistakes,
+          test_paths_of_kinds, test_kind_find, test_kinds_are_few, test_shape_field);
 }

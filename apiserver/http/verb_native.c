@@ -1,0 +1,141 @@
+/* Endpoints of Kubernetes' own kinds that set one thing: the node of a Pod, the finalizers of a
+ * Namespace. Each is an update of the object through the same door as every other. Source: the
+ * Kubernetes API reference, v1.37. */
+#include "apiserver/base/json.h"
+#include "apiserver/base/mem.h"
+#include "apiserver/http/body.h"
+#include "apiserver/http/handler.h"
+#include "apiserver/http/params.h"
+#include "apiserver/http/respond.h"
+#include "apiserver/http/status.h"
+
+/* ---- binding ---- */
+
+struct binding {
+    const struct request *req;
+    const char *node;
+    const struct clock *clock;
+};
+
+static void set_scheduled(cJSON *pod, const struct clock *clock)
+{
+    cJSON *list = json_at(pod, "status.conditions"), *c, *scheduled = json_object();
+    char now[CLOCK_TEXT_SIZE];
+    clock_print_rfc3339(clock_unix_s(clock), now);
+    json_set_str(scheduled, "type", "PodScheduled");
+    json_set_str(scheduled, "status", "True");
+    json_set_str(scheduled, "lastTransitionTime", now);
+    if (!cJSON_IsArray(list)) {
+        list = json_array();
+        json_set_at(pod, "status.conditions", list);
+    }
+    cJSON_ArrayForEach(c, list)
+    {
+        if (str_equal(json_str(c, "type"), "PodScheduled")) {
+            json_replace_item(list, c, scheduled);
+            return;
+        }
+    }
+    json_push(list, scheduled);
+}
+
+static int refuse_binding(const struct binding *b, struct err *err, const char *why)
+{
+    const struct route *r = &b->req->route;
+    err_set(err, ERR_CONFLICT, "Operation cannot be fulfilled on pods/binding \"%s\": %s", r->name,
+            why);
+    return err_details(err, "", "pods/binding", r->name, NULL);
+}
+
+static int bind(void *ctx, const cJSON *old, cJSON **ret, struct err *err)
+{
+    const struct binding *b = ctx;
+    const char *present = json_str_or(old, "spec.nodeName", "");
+    if (json_str(old, "metadata.deletionTimestamp"))
+        return refuse_binding(b, err, "the pod is being deleted");
+    if (*present) {
+        SCOPED_FREE char *why = xasprintf("the pod is already assigned to node \"%s\"", present);
+        return refuse_binding(b, err, why);
+    }
+    if (json_len(json_at(old, "spec.schedulingGates")) > 0)
+        return refuse_binding(b, err, "the pod has non-empty .spec.schedulingGates");
+    *ret = json_copy(old);
+    json_set_at(*ret, "spec.nodeName", json_string(b->node));
+    set_scheduled(*ret, b->clock);
+    return 0;
+}
+
+static int read_binding(const struct request *req, cJSON **ret, struct err *err)
+{
+    const char *kind;
+    if (body_decode_options(req, "Binding", ret, err) < 0)
+        return -(int)err->code;
+    kind = json_str_or(*ret, "target.kind", "");
+    if (json_str_or(*ret, "target.name", "")[0] && (!*kind || strcmp(kind, "Node") == 0))
+        return 0;
+    return err_set(err, ERR_BAD_REQUEST, "target of a binding is a Node with its name");
+}
+
+int verb_binding(struct pipeline *p, struct request *req, struct response *resp, struct err *err)
+{
+    const struct route *r = &req->route;
+    struct negotiated form;
+    struct write_options options;
+    SCOPED(json_free_p) cJSON *tree = NULL;
+    SCOPED(object_unref_p) struct object *o = NULL;
+    if (handler_check_name(req, err) < 0 ||
+        negotiate(&req->headers, &req->params, NEGOTIATE_RESOURCE, &form, err) < 0 ||
+        params_write(req, "CreateOptions", &options, err) < 0 || read_binding(req, &tree, err) < 0)
+        return -(int)err->code;
+    struct binding binding = {
+        .req = req, .node = json_str(tree, "target.name"), .clock = p->config.clock};
+    options.is_system = true; /* spec and status in one write */
+    struct update_request update = {.kind = r->kind,
+                                    .namespace_name = r->namespace_name,
+                                    .name = r->name,
+                                    .change = bind,
+                                    .ctx = &binding};
+    int rc = registry_update(p->config.registry, &update, &options, &o, err);
+    if (rc < 0)
+        return rc;
+    respond_tree(resp, 201, &form, status_success("", "", NULL, NULL));
+    return 0;
+}
+
+/* ---- finalize ---- */
+
+/* ctx is what the client sent: of it the list counts. */
+static int set_finalizers(void *ctx, const cJSON *old, cJSON **ret, struct err *err)
+{
+    const cJSON *list = json_at(ctx, "spec.finalizers");
+    (void)err;
+    *ret = json_copy(old);
+    json_set_at(*ret, "spec.finalizers", cJSON_IsArray(list) ? json_copy(list) : json_array());
+    return 0;
+}
+
+int verb_finalize(struct pipeline *p, struct request *req, struct response *resp, struct err *err)
+{
+    const struct route *r = &req->route;
+    struct negotiated form;
+    struct write_options options;
+    SCOPED(pairs_fini) struct pairs findings = {0};
+    SCOPED(json_free_p) cJSON *tree = NULL;
+    SCOPED(object_unref_p) struct object *o = NULL;
+    if (handler_check_name(req, err) < 0 ||
+        negotiate(&req->headers, &req->params, NEGOTIATE_RESOURCE, &form, err) < 0 ||
+        handler_check_body(req, err) < 0 || params_write(req, "UpdateOptions", &options, err) < 0 ||
+        body_decode_object(req, r->kind, options.field_validation, &findings, &tree, err) < 0)
+        return -(int)err->code;
+    struct update_request update = {.kind = r->kind,
+                                    .namespace_name = r->namespace_name,
+                                    .name = r->name,
+                                    .sent = tree,
+                                    .change = set_finalizers,
+                                    .ctx = tree};
+    int rc = registry_update(p->config.registry, &update, &options, &o, err);
+    if (rc < 0)
+        return rc;
+    const struct answer a = handler_answer(p, req, &form);
+    return respond_object(&a, 200, o, resp, err);
+}

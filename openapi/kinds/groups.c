@@ -1,0 +1,205 @@
+/* Kinds of Kubernetes' named groups: Lease, EndpointSlice, Event, NetworkPolicy, and those of
+ * RBAC. Source: the
+ * Kubernetes API reference, v1.37. */
+#include "openapi/kinds.h"
+#include "openapi/kinds/builtin.h"
+
+#define COLUMN_AGE                                                                                 \
+    {                                                                                              \
+        .name = "Age", .type = COL_DATE, .path = ".metadata.creationTimestamp",                    \
+        .doc = "Time since the object was made."                                                   \
+    }
+
+static const struct column columns_lease[] = {
+    {.name = "Holder", .type = COL_STRING, .path = ".spec.holderIdentity", .doc = "Whose it is."},
+    COLUMN_AGE,
+    {0},
+};
+const struct kind kind_lease = {
+    .group = "coordination.k8s.io",
+    .version = "v1",
+    .kind = "Lease",
+    .list_kind = "LeaseList",
+    .plural = "leases",
+    .singular = "lease",
+    .is_builtin = true,
+    .columns = columns_lease,
+    .shape = &shape_lease,
+    .schema_name = "io.k8s.api.coordination.v1.Lease",
+    .doc = "A right that somebody holds for a while.",
+};
+
+const struct rule rules_endpoint_slice[] = {
+    {.rule = "self.addressType == oldSelf.addressType",
+     .message = "field is immutable",
+     .field = "addressType",
+     .is_added = true},
+    {0},
+};
+static const struct column columns_endpoint_slice[] = {
+    {.name = "AddressType", .type = COL_STRING, .path = ".addressType", .doc = "IPv4, IPv6, FQDN."},
+    COLUMN_AGE,
+    {0},
+};
+const struct kind kind_endpoint_slice = {
+    .group = "discovery.k8s.io",
+    .version = "v1",
+    .kind = "EndpointSlice",
+    .list_kind = "EndpointSliceList",
+    .plural = "endpointslices",
+    .singular = "endpointslice",
+    .is_builtin = true,
+    .columns = columns_endpoint_slice,
+    .shape = &shape_endpoint_slice,
+    .schema_name = "io.k8s.api.discovery.v1.EndpointSlice",
+    .doc = "Addresses behind a Service.",
+};
+
+static const struct column columns_event[] = {
+    {.name = "Last Seen",
+     .type = COL_DATE,
+     .cell = CELL_LAST_SEEN,
+     .path = ".metadata.creationTimestamp",
+     .doc = "Time since it last happened."},
+    {.name = "Type", .type = COL_STRING, .path = ".type", .doc = "Normal or Warning."},
+    {.name = "Reason", .type = COL_STRING, .path = ".reason", .doc = "What happened, in a word."},
+    {.name = "Object",
+     .type = COL_STRING,
+     .cell = CELL_REFERENCE,
+     .path = ".regarding.name",
+     .doc = "What it happened to."},
+    {.name = "Message", .type = COL_STRING, .path = ".note", .doc = "What happened."},
+    {0},
+};
+static const struct rename renames_event[] = {
+    {"regarding", "involvedObject"},
+    {"note", "message"},
+    {"reportingController", "reportingComponent"},
+    {"deprecatedSource", "source"},
+    {"deprecatedFirstTimestamp", "firstTimestamp"},
+    {"deprecatedLastTimestamp", "lastTimestamp"},
+    {"deprecatedCount", "count"},
+    {0},
+};
+const struct kind kind_event = {
+    .group = "events.k8s.io",
+    .version = "v1",
+    .kind = "Event",
+    .list_kind = "EventList",
+    .plural = "events",
+    .singular = "event",
+    .short_names = (const char *const[]){"ev", NULL},
+    .is_builtin = true,
+    .stored_as = &kind_core_event,
+    .renames = renames_event,
+    .field_labels =
+        (const char *const[]){"regarding.kind", "regarding.namespace", "regarding.name",
+                              "regarding.uid", "regarding.apiVersion", "regarding.resourceVersion",
+                              "regarding.fieldPath", "reason", "reportingController", "type", NULL},
+    .columns = columns_event,
+    .shape = &shape_event,
+    .schema_name = "io.k8s.api.events.v1.Event",
+    .doc = "Something that happened to an object.",
+};
+
+static const struct column columns_network_policy[] = {
+    {.name = "Pod-Selector",
+     .type = COL_STRING,
+     .cell = CELL_LABELS,
+     .path = ".spec.podSelector.matchLabels",
+     .doc = "Labels of the Pods that it is about."},
+    COLUMN_AGE,
+    {0},
+};
+static const struct path_default defaults_network_policy[] = {
+    {.path = "spec.policyTypes", .value = "[\"Ingress\"]"},
+    {.path = "spec.ingress[].ports[].protocol", .value = "\"TCP\""},
+    {.path = "spec.egress[].ports[].protocol", .value = "\"TCP\""},
+    {0},
+};
+const struct kind kind_network_policy = {
+    .group = "networking.k8s.io",
+    .version = "v1",
+    .kind = "NetworkPolicy",
+    .list_kind = "NetworkPolicyList",
+    .plural = "networkpolicies",
+    .singular = "networkpolicy",
+    .short_names = (const char *const[]){"netpol", NULL},
+    .is_builtin = true,
+    .defaults = defaults_network_policy,
+    .columns = columns_network_policy,
+    .shape = &shape_network_policy,
+    .schema_name = "io.k8s.api.networking.v1.NetworkPolicy",
+    .doc = "Who may talk to certain Pods, and to whom they may.",
+};
+
+/* ---- RBAC -------------------------------------------------------------------------------- */
+
+#define RULE_ROLE_REF                                                                              \
+    {                                                                                              \
+        .rule = "self.roleRef == oldSelf.roleRef", .message = "cannot change roleRef",             \
+        .field = "roleRef", .is_added = true                                                       \
+    }
+const struct rule rules_role_binding[] = {
+    RULE_ROLE_REF,
+    {.rule = "self.roleRef.kind in ['Role', 'ClusterRole']",
+     .message = "Role or ClusterRole",
+     .field = "roleRef.kind",
+     .is_added = true},
+    {0},
+};
+const struct rule rules_cluster_role_binding[] = {
+    RULE_ROLE_REF,
+    {.rule = "self.roleRef.kind == 'ClusterRole'",
+     .message = "must be ClusterRole",
+     .field = "roleRef.kind",
+     .is_added = true},
+    {0},
+};
+static const struct path_default defaults_binding[] = {
+    {.path = "roleRef.apiGroup", .value = "\"rbac.authorization.k8s.io\""},
+    {0},
+};
+static const struct column columns_role[] = {
+    {.name = "Created At",
+     .type = COL_STRING,
+     .path = ".metadata.creationTimestamp",
+     .doc = "When it was made."},
+    {0},
+};
+static const struct column columns_binding[] = {
+    {.name = "Role", .type = COL_STRING, .path = ".roleRef.name", .doc = "What it gives."},
+    COLUMN_AGE,
+    {0},
+};
+#define RBAC(c_kind, plural_name, singular_name, text)                                             \
+    .group = "rbac.authorization.k8s.io", .version = "v1", .kind = c_kind,                         \
+    .list_kind = c_kind "List", .plural = plural_name, .singular = singular_name,                  \
+    .is_builtin = true, .name_form = NAME_SEGMENT, .schema_name = "io.k8s.api.rbac.v1." c_kind,    \
+    .doc = text
+
+const struct kind kind_role = {
+    RBAC("Role", "roles", "role", "What may be done in a namespace."),
+    .columns = columns_role,
+    .shape = &shape_role,
+};
+const struct kind kind_cluster_role = {
+    RBAC("ClusterRole", "clusterroles", "clusterrole", "What may be done everywhere."),
+    .is_cluster_scoped = true,
+    .columns = columns_role,
+    .shape = &shape_cluster_role,
+};
+const struct kind kind_role_binding = {
+    RBAC("RoleBinding", "rolebindings", "rolebinding", "Who has a role in a namespace."),
+    .defaults = defaults_binding,
+    .columns = columns_binding,
+    .shape = &shape_role_binding,
+};
+const struct kind kind_cluster_role_binding = {
+    RBAC("ClusterRoleBinding", "clusterrolebindings", "clusterrolebinding",
+         "Who has a role everywhere."),
+    .is_cluster_scoped = true,
+    .defaults = defaults_binding,
+    .columns = columns_binding,
+    .shape = &shape_cluster_role_binding,
+};

@@ -1,0 +1,218 @@
+/* Keys of the queue: a letter and what it is about; see rows. The feed turns changes of objects
+ * into keys, workers run the passes. */
+#include "reconcile/house.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "apiserver/base/json.h"
+#include "apiserver/base/log.h"
+#include "apiserver/base/loop.h"
+#include "apiserver/base/mem.h"
+#include "openapi/kinds.h"
+#include "openapi/kinds/builtin.h"
+#include "reconcile/feed.h"
+#include "reconcile/house_pass.h"
+
+#define WORKERS 8
+
+struct house {
+    struct house_config config;
+    struct pass_env env;
+    struct loop *loop;
+    struct feed *feed;
+    struct owners *owners;
+    bool is_running;
+};
+
+/* ---- the passes ---- */
+
+static int namespace_pass(struct house *h, const char *what, struct loop_result *ret,
+                          struct err *err)
+{
+    return house_namespace_pass(&h->env, what, ret, err);
+}
+
+static int owners_pass(struct house *h, const char *what, struct loop_result *ret, struct err *err)
+{
+    return house_owners_pass(&h->env, h->owners, what, ret, err);
+}
+
+static int bind_pass(struct house *h, const char *what, struct loop_result *ret, struct err *err)
+{
+    SCOPED_FREE char *namespace_name = NULL;
+    const char *name = pass_key_split(what, &namespace_name);
+    return house_bind_pass(&h->env, namespace_name, name, ret, err);
+}
+
+static int events_pass(struct house *h, const char *what, struct loop_result *ret, struct err *err)
+{
+    (void)what;
+    return house_events_pass(&h->env, ret, err);
+}
+
+/* A namespace that every server has. */
+static int first_pass(struct house *h, const char *what, struct loop_result *ret, struct err *err)
+{
+    cJSON *namespace = json_object();
+    struct err e = {0};
+    (void)ret;
+    json_set_str(namespace, "apiVersion", "v1");
+    json_set_str(namespace, "kind", "Namespace");
+    json_set_str(json_ensure_object(namespace, "metadata"), "name", what);
+    int rc = pass_create(&h->env, &kind_namespace, "", namespace, HOUSE_MANAGER, NULL, &e);
+    if (rc == -ERR_ALREADY_EXISTS) {
+        err_fini(&e);
+        return 0;
+    }
+    return rc < 0 ? err_move(err, &e) : 0;
+}
+
+static const struct row {
+    char letter;
+    int (*pass)(struct house *h, const char *what, struct loop_result *ret, struct err *err);
+} rows[] = {
+    {'n', namespace_pass}, /* its name */
+    {'o', owners_pass},    /* owners_key */
+    {'b', bind_pass},      /* NAMESPACE/NAME of a Pod */
+    {'e', events_pass},    /* nothing */
+    {'f', first_pass},     /* name of a namespace */
+};
+
+static int work(void *ctx, const char *key, struct loop_result *ret)
+{
+    struct house *h = ctx;
+    SCOPED(err_fini) struct err err = {0};
+    const struct row *row = rows;
+    while (row->letter != *key)
+        row++;
+    int rc = row->pass(h, key + 1, ret, &err);
+    if (rc < 0 && !pass_is_link_error(err.code))
+        log_warn("%s failed, trying again: %s", key, err_text(&err));
+    return rc;
+}
+
+static void add(struct house *h, char letter, const char *what)
+{
+    SCOPED_FREE char *key = xasprintf("%c%s", letter, what);
+    loop_add(h->loop, key);
+}
+
+/* ---- what the feed tells ---- */
+
+static void look_at(void *ctx, const char *key)
+{
+    add(ctx, 'o', key);
+}
+
+/* A Pod without a node has nothing in the field spec.nodeName, the first of its kind's. */
+static bool is_unbound(const struct object *pod)
+{
+    return pod->fields && !pod->fields[0][0];
+}
+
+static void look_at_pods(struct house *h)
+{
+    SCOPED(list_result_fini) struct list_result pods = {0};
+    SCOPED(err_fini) struct err err = {0};
+    const struct list_request list = {.kind = &kind_pod, .version = {READ_ANY, 0}};
+    if (registry_list(h->config.registry, &list, &pods, &err) < 0)
+        return; /* they come again with the feed's next opening */
+    for (size_t i = 0; i < pods.n; i++) {
+        SCOPED_FREE char *key = pass_key(pods.objects[i]->namespace_name, pods.objects[i]->name);
+        if (is_unbound(pods.objects[i]))
+            add(h, 'b', key);
+    }
+}
+
+static void on_object(void *ctx, const struct object *o, bool is_delete)
+{
+    struct house *h = ctx;
+    SCOPED_FREE char *key = pass_key(o->namespace_name, o->name);
+    owners_note(h->owners, o, is_delete, look_at, h);
+    if (o->kind == &kind_namespace && !is_delete)
+        add(h, 'n', o->name);
+    if (o->kind == &kind_service_account && is_delete)
+        add(h, 'n', o->namespace_name);
+    if (o->kind == &kind_pod && !is_delete && is_unbound(o))
+        add(h, 'b', key);
+    if (o->kind == &kind_node && !is_delete)
+        look_at_pods(h);
+}
+
+/* What was missed comes again as it is now; of what went meanwhile the index keeps a name that
+ * nobody asks for. */
+static void on_gap(void *ctx, const struct kind *kind)
+{
+    (void)ctx;
+    log_debug("%s may have changed unseen", kind->plural);
+}
+
+static void on_begin(void *ctx)
+{
+    static const char *const namespaces[] = {"default", "kube-system", "kube-node-lease"};
+    struct house *h = ctx;
+    for (size_t i = 0; i < ARRAY_LEN(namespaces); i++)
+        add(h, 'f', namespaces[i]);
+    add(h, 'e', "");
+    loop_start(h->loop);
+}
+
+static bool is_loaded(void *ctx)
+{
+    return registry_is_synced(((struct house *)ctx)->config.registry);
+}
+
+/* ---- life ---- */
+
+struct house *house_new(const struct house_config *config)
+{
+    struct house *h = xcalloc(1, sizeof *h);
+    h->config = *config;
+    h->env = (struct pass_env){.registry = config->registry,
+                               .clock = config->clock,
+                               .fence = config->fence,
+                               .ctx = config->ctx};
+    return h;
+}
+
+void house_start(struct house *h)
+{
+    if (h->is_running)
+        return;
+    h->is_running = true;
+    h->owners = owners_new();
+    h->loop = loop_new(
+        &(struct loop_config){.name = "house",
+                              .workers = h->config.workers > 0 ? h->config.workers : WORKERS,
+                              .clock = h->config.clock,
+                              .work = work,
+                              .ctx = h});
+    h->feed = feed_start(&(struct feed_config){.registry = h->config.registry,
+                                               .clock = h->config.clock,
+                                               .kinds = kinds_served,
+                                               .is_ready = is_loaded,
+                                               .on_begin = on_begin,
+                                               .on_object = on_object,
+                                               .on_gap = on_gap,
+                                               .ctx = h});
+}
+
+void house_stop(struct house *h)
+{
+    if (!h->is_running)
+        return;
+    feed_stop(h->feed);
+    loop_stop(h->loop);
+    loop_free(h->loop);
+    owners_free(h->owners);
+    h->is_running = false;
+}
+
+void house_free(struct house *h)
+{
+    if (!h)
+        return;
+    house_stop(h);
+    free(h);
+}

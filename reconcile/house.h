@@ -1,0 +1,22 @@
+/* What a cluster's controller manager and scheduler do for sandboxes, for a server without a
+ * cluster: namespaces are emptied before they go, objects go with their owners, every namespace has
+ * a default ServiceAccount, Pods get a node, old Events go. One feed over all kinds served, one
+ * queue. Runs while this process leads. */
+#pragma once
+
+#include "reconcile/pass.h"
+
+struct house_config {
+    struct registry *registry; /* borrowed, like all below */
+    const struct clock *clock;
+    bool (*fence)(void *ctx, struct store_compare *ret); /* see struct pass_env */
+    void *ctx;
+    int workers; /* 0 = 8 */
+};
+struct house;
+struct house *house_new(const struct house_config *config);
+/* Makes what every server has (the namespaces default, kube-system and kube-node-lease), then looks
+ * at every object once. */
+void house_start(struct house *h);
+void house_stop(struct house *h); /* waits for passes under way; may be started again */
+void house_free(struct house *h); /* NULL is fine */

@@ -1,0 +1,413 @@
+/* The garbage collector. The index says whom to look at; whether an owner is there is asked of the
+ * store itself, so a late index deletes nothing. Source: Kubernetes' garbage collection: an object
+ * whose owners are all gone goes; orphan takes the references away instead; foregroundDeletion
+ * waits for the dependents that block it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "apiserver/base/json.h"
+#include "apiserver/base/map.h"
+#include "apiserver/base/mem.h"
+#include "apiserver/base/thread.h"
+#include "openapi/kinds.h"
+#include "reconcile/house_pass.h"
+#include "reconcile/peek.h"
+
+#define WAIT_MS 500 /* for dependents that take their time */
+static const char orphan[] = "orphan", foreground[] = "foregroundDeletion";
+
+struct owners {
+    pthread_mutex_t lock;
+    struct map *dependents; /* uid of an owner -> omap of keys of those that name it */
+    struct map *named;      /* key of an object -> NULL-terminated uids that it names */
+};
+
+/* ---- keys ---- */
+
+static size_t kind_index(const struct kind *kind)
+{
+    size_t i = 0;
+    while (kinds_served[i] != kind)
+        i++;
+    return i;
+}
+
+char *owners_key(const struct object *o)
+{
+    return xasprintf("%zu/%s/%s", kind_index(o->kind), o->namespace_name, o->name);
+}
+
+/* *ret_namespace is the caller's; the name's place in key is returned. */
+static const char *split_key(const char *key, const struct kind **ret_kind, char **ret_namespace)
+{
+    const char *slash = strchr(key, '/');
+    SCOPED_FREE char *index = xstrndup(key, (size_t)(slash - key));
+    int64_t i = 0;
+    (void)str_to_i64(index, &i);
+    *ret_kind = kinds_served[i];
+    return pass_key_split(slash + 1, ret_namespace);
+}
+
+/* ---- the index ---- */
+
+struct owners *owners_new(void)
+{
+    struct owners *o = xcalloc(1, sizeof *o);
+    pthread_mutex_init(&o->lock, NULL);
+    o->dependents = map_new();
+    o->named = map_new();
+    return o;
+}
+
+static bool free_keys(void *ctx, const char *key, void *value)
+{
+    (void)ctx, (void)key;
+    omap_free(value);
+    return true;
+}
+
+static bool free_uids(void *ctx, const char *key, void *value)
+{
+    (void)ctx, (void)key;
+    strv_free(value);
+    return true;
+}
+
+void owners_free(struct owners *o)
+{
+    if (!o)
+        return;
+    map_each(o->dependents, free_keys, NULL);
+    map_each(o->named, free_uids, NULL);
+    map_free(o->dependents);
+    map_free(o->named);
+    pthread_mutex_destroy(&o->lock);
+    free(o);
+}
+
+static char **uids_of(const cJSON *refs)
+{
+    char **uids = NULL;
+    const cJSON *ref;
+    cJSON_ArrayForEach(ref, refs)
+    {
+        strv_add(&uids, xstrdup(json_str_or(ref, "uid", "")));
+    }
+    return uids;
+}
+
+static bool are_same(char *const *a, char *const *b)
+{
+    if (!a || !b)
+        return a == b;
+    for (; *a && *b; a++, b++)
+        if (strcmp(*a, *b) != 0)
+            return false;
+    return !*a && !*b;
+}
+
+/* Lock held. */
+static void unlink_owner(struct owners *o, const char *uid, const char *key)
+{
+    struct omap *keys = map_get(o->dependents, uid);
+    if (!keys)
+        return;
+    (void)omap_del(keys, key);
+    if (omap_len(keys) > 0)
+        return;
+    map_del(o->dependents, uid);
+    omap_free(keys);
+}
+
+/* Lock held. */
+static void link_owner(struct owners *o, const char *uid, const char *key)
+{
+    struct omap *keys = map_get(o->dependents, uid);
+    if (!keys) {
+        keys = omap_new();
+        map_put(o->dependents, uid, keys);
+    }
+    omap_put(keys, key, o);
+}
+
+static bool copy_key(void *ctx, const char *key, void *value)
+{
+    (void)value;
+    strv_add(ctx, xstrdup(key));
+    return true;
+}
+
+/* Lock held. NULL when there are none. */
+static char **dependents_of(const struct owners *o, const char *uid)
+{
+    char **keys = NULL;
+    struct omap *of = map_get(o->dependents, uid);
+    if (of)
+        omap_each(of, NULL, copy_key, &keys);
+    return keys;
+}
+
+static char **dependents(struct owners *o, const char *uid)
+{
+    pthread_mutex_lock(&o->lock);
+    char **keys = dependents_of(o, uid);
+    pthread_mutex_unlock(&o->lock);
+    return keys;
+}
+
+/* Lock held. True when it names other owners than before. */
+static bool note_named(struct owners *o, const char *key, char **take_uids)
+{
+    char **before = map_get(o->named, key);
+    if (are_same(before, take_uids)) {
+        strv_free(take_uids);
+        return false;
+    }
+    for (size_t i = 0; before && before[i]; i++)
+        unlink_owner(o, before[i], key);
+    for (size_t i = 0; take_uids && take_uids[i]; i++)
+        link_owner(o, take_uids[i], key);
+    if (take_uids)
+        map_put(o->named, key, take_uids);
+    else
+        map_del(o->named, key);
+    bool has_owners = take_uids != NULL;
+    strv_free(before);
+    return has_owners;
+}
+
+void owners_note(struct owners *o, const struct object *object, bool is_delete,
+                 void (*look)(void *ctx, const char *key), void *ctx)
+{
+    SCOPED(json_free_p) cJSON *refs = object_peek(object, "metadata", "ownerReferences");
+    SCOPED_FREE char *key = owners_key(object);
+    char **uids = is_delete ? NULL : uids_of(refs), **keys = NULL;
+    pthread_mutex_lock(&o->lock);
+    bool has_news = note_named(o, key, uids);
+    if (is_delete)
+        keys = dependents_of(o, object->uid);
+    pthread_mutex_unlock(&o->lock);
+    if (has_news || (!is_delete && object->is_terminating))
+        look(ctx, key);
+    for (size_t i = 0; keys && keys[i]; i++)
+        look(ctx, keys[i]);
+    strv_free(keys);
+}
+
+/* ---- owners as they are ---- */
+
+enum owner_state { OWNER_THERE, OWNER_GONE };
+
+/* Of a kind that is not served nothing is known, so it counts as there. */
+static int owner_state(const struct pass_env *env, const struct object *o, const cJSON *ref,
+                       enum owner_state *ret, struct err *err)
+{
+    const char *version = json_str_or(ref, "apiVersion", ""), *slash = strchr(version, '/');
+    SCOPED_FREE char *group = xstrndup(version, slash ? (size_t)(slash - version) : 0);
+    const struct kind *kind = kind_find_by_kind(group, json_str_or(ref, "kind", ""));
+    SCOPED(object_unref_p) struct object *owner = NULL;
+    struct err e = {0};
+    *ret = OWNER_THERE;
+    if (!kind)
+        return 0;
+    int rc = registry_get(env->registry, kind, kind->is_cluster_scoped ? "" : o->namespace_name,
+                          json_str_or(ref, "name", ""), (struct read_version){READ_LATEST, 0},
+                          clock_monotonic_ms(env->clock) + PASS_TIMEOUT_MS, &owner, &e);
+    if (rc < 0 && rc != -ERR_NOT_FOUND)
+        return err_move(err, &e);
+    err_fini(&e);
+    if (!owner || strcmp(owner->uid, json_str_or(ref, "uid", "")) != 0)
+        *ret = OWNER_GONE;
+    return 0;
+}
+
+/* ---- changes ---- */
+
+/* Takes references to these owners away. */
+struct removal {
+    const char *const *uids; /* NULL-terminated */
+};
+
+static bool has_uid(const char *const *uids, const char *uid)
+{
+    for (; *uids; uids++)
+        if (strcmp(*uids, uid) == 0)
+            return true;
+    return false;
+}
+
+static bool remove_references(void *ctx, cJSON *object)
+{
+    const struct removal *r = ctx;
+    cJSON *refs = json_at(object, "metadata.ownerReferences");
+    bool is_changed = false;
+    for (cJSON *ref = refs ? refs->child : NULL, *next; ref; ref = next) {
+        next = ref->next;
+        if (!has_uid(r->uids, json_str_or(ref, "uid", "")))
+            continue;
+        json_remove_node(refs, ref);
+        is_changed = true;
+    }
+    return is_changed;
+}
+
+static bool remove_finalizer(void *ctx, cJSON *object)
+{
+    cJSON *list = json_at(object, "metadata.finalizers"), *f;
+    cJSON_ArrayForEach(f, list)
+    {
+        if (cJSON_IsString(f) && strcmp(f->valuestring, ctx) == 0) {
+            json_remove_node(list, f);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Gone meanwhile is as good. */
+static int forgive(int rc, struct err *err)
+{
+    if (rc != -ERR_NOT_FOUND && rc != -ERR_CONFLICT)
+        return rc;
+    err_fini(err);
+    return 0;
+}
+
+static int drop_finalizer(const struct pass_env *env, const struct object *o, const char *name,
+                          struct err *err)
+{
+    SCOPED_FREE char *copy = xstrdup(name);
+    struct pass_update update = {.kind = o->kind,
+                                 .namespace_name = o->namespace_name,
+                                 .name = o->name,
+                                 .uid = o->uid,
+                                 .change = remove_finalizer,
+                                 .ctx = copy,
+                                 .field_manager = HOUSE_MANAGER};
+    return forgive(pass_update(env, &update, NULL, err), err);
+}
+
+static int drop_references(const struct pass_env *env, const struct object *o,
+                           const char *const *uids, struct err *err)
+{
+    struct removal removal = {uids};
+    struct pass_update update = {.kind = o->kind,
+                                 .namespace_name = o->namespace_name,
+                                 .name = o->name,
+                                 .uid = o->uid,
+                                 .change = remove_references,
+                                 .ctx = &removal,
+                                 .field_manager = HOUSE_MANAGER};
+    return forgive(pass_update(env, &update, NULL, err), err);
+}
+
+static int delete_object(const struct pass_env *env, const struct object *o,
+                         const char *propagation, struct err *err)
+{
+    struct pass_delete del = {.kind = o->kind,
+                              .namespace_name = o->namespace_name,
+                              .name = o->name,
+                              .uid = o->uid,
+                              .propagation = propagation};
+    return forgive(pass_delete(env, &del, err), err);
+}
+
+/* ---- finalizers of an owner ---- */
+
+static bool blocks(const struct object *dependent, const char *owner_uid)
+{
+    SCOPED(json_free_p) cJSON *refs = object_peek(dependent, "metadata", "ownerReferences");
+    const cJSON *ref;
+    cJSON_ArrayForEach(ref, refs)
+    {
+        if (str_equal(json_str(ref, "uid"), owner_uid))
+            return json_bool_or(ref, "blockOwnerDeletion", false);
+    }
+    return false;
+}
+
+static int each_dependent(const struct pass_env *env, const struct object *owner, bool is_orphaning,
+                          char *const *keys, size_t *ret_blocking, struct err *err)
+{
+    const char *const uids[] = {owner->uid, NULL};
+    int rc = 0;
+    for (; rc == 0 && keys && *keys; keys++) {
+        const struct kind *kind;
+        SCOPED_FREE char *namespace_name = NULL;
+        const char *name = split_key(*keys, &kind, &namespace_name);
+        SCOPED(object_unref_p) struct object *o = NULL;
+        rc = pass_get(env, kind, namespace_name, name, &o, err);
+        if (rc < 0 || !o)
+            continue;
+        if (is_orphaning) {
+            rc = drop_references(env, o, uids, err);
+            continue;
+        }
+        *ret_blocking += blocks(o, owner->uid);
+        if (!o->is_terminating)
+            rc = delete_object(env, o, NULL, err);
+    }
+    return rc;
+}
+
+/* 1 = it has such a finalizer, and all that there is to do now is done. */
+static int finalize(const struct pass_env *env, struct owners *owners, const struct object *o,
+                    struct loop_result *ret, struct err *err)
+{
+    SCOPED(json_free_p) cJSON *finalizers = object_peek(o, "metadata", "finalizers");
+    bool is_orphaning = json_has_str(finalizers, orphan);
+    size_t blocking = 0;
+    if (!o->is_terminating || (!is_orphaning && !json_has_str(finalizers, foreground)))
+        return 0;
+    char **keys = dependents(owners, o->uid);
+    int rc = each_dependent(env, o, is_orphaning, keys, &blocking, err);
+    strv_free(keys);
+    if (rc == 0 && blocking > 0)
+        ret->again_after_ms = WAIT_MS;
+    else if (rc == 0)
+        rc = drop_finalizer(env, o, is_orphaning ? orphan : foreground, err);
+    return rc < 0 ? rc : 1;
+}
+
+/* ---- the pass ---- */
+
+/* What is owned goes with the last of its owners; references to others that are gone go alone. */
+static int follow_owners(const struct pass_env *env, const struct object *o, struct err *err)
+{
+    SCOPED(json_free_p) cJSON *refs = object_peek(o, "metadata", "ownerReferences");
+    char **gone = NULL;
+    size_t there = 0;
+    int rc = 0;
+    const cJSON *ref;
+    cJSON_ArrayForEach(ref, refs)
+    {
+        enum owner_state state;
+        rc = owner_state(env, o, ref, &state, err);
+        if (rc < 0)
+            break;
+        if (state == OWNER_GONE)
+            strv_add(&gone, xstrdup(json_str_or(ref, "uid", "")));
+        else
+            there++;
+    }
+    if (rc == 0 && gone && there == 0)
+        rc = delete_object(env, o, NULL, err);
+    else if (rc == 0 && gone)
+        rc = drop_references(env, o, (const char *const *)gone, err);
+    strv_free(gone);
+    return rc;
+}
+
+int house_owners_pass(const struct pass_env *env, struct owners *owners, const char *key,
+                      struct loop_result *ret, struct err *err)
+{
+    const struct kind *kind;
+    SCOPED_FREE char *namespace_name = NULL;
+    const char *name = split_key(key, &kind, &namespace_name);
+    SCOPED(object_unref_p) struct object *o = NULL;
+    int rc = pass_get(env, kind, namespace_name, name, &o, err);
+    if (rc < 0 || !o)
+        return rc;
+    rc = finalize(env, owners, o, ret, err);
+    return rc != 0 || o->is_terminating ? rc < 0 ? rc : 0 : follow_owners(env, o, err);
+}

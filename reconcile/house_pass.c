@@ -1,0 +1,292 @@
+/* Namespaces, nodes for Pods, old Events. */
+#include "reconcile/house_pass.h"
+
+#include <string.h>
+
+#include "apiserver/base/json.h"
+#include "apiserver/base/log.h"
+#include "apiserver/base/mem.h"
+#include "apiserver/base/rand.h"
+#include "openapi/kinds.h"
+#include "openapi/kinds/builtin.h"
+
+#define EMPTYING_MS 500            /* between looks at a namespace that is not empty yet */
+#define EVENT_TTL_MS (3600 * 1000) /* Source: kube-apiserver's --event-ttl */
+#define EVENTS_EVERY_MS (60 * 1000)
+
+static int64_t deadline_of(const struct pass_env *env)
+{
+    return clock_monotonic_ms(env->clock) + PASS_TIMEOUT_MS;
+}
+
+/* ---- namespaces ---- */
+
+static cJSON *named(const char *kind, const char *name)
+{
+    cJSON *o = json_object();
+    json_set_str(o, "apiVersion", "v1");
+    json_set_str(o, "kind", kind);
+    json_set_str(json_ensure_object(o, "metadata"), "name", name);
+    return o;
+}
+
+static int ensure_account(const struct pass_env *env, const char *namespace_name, struct err *err)
+{
+    SCOPED(object_unref_p) struct object *present = NULL;
+    int rc = pass_get(env, &kind_service_account, namespace_name, "default", &present, err);
+    if (rc < 0 || present)
+        return rc;
+    struct err e = {0};
+    rc = pass_create(env, &kind_service_account, namespace_name, named("ServiceAccount", "default"),
+                     HOUSE_MANAGER, NULL, &e);
+    bool is_fine = rc == -ERR_ALREADY_EXISTS || rc == -ERR_NOT_FOUND || rc == -ERR_FORBIDDEN;
+    if (is_fine)
+        err_fini(&e); /* it is there, or the namespace is on its way out */
+    return rc < 0 && !is_fine ? err_move(err, &e) : 0;
+}
+
+/* Deletes what is left of one kind; *ret_left counts it. */
+static int empty_kind(const struct pass_env *env, const struct kind *kind,
+                      const char *namespace_name, size_t *ret_left, struct err *err)
+{
+    SCOPED(list_result_fini) struct list_result found = {0};
+    const struct list_request list = {.kind = kind,
+                                      .namespace_name = namespace_name,
+                                      .version = {READ_LATEST, 0},
+                                      .deadline_ms = deadline_of(env)};
+    int rc = registry_list(env->registry, &list, &found, err);
+    for (size_t i = 0; rc == 0 && i < found.n; i++) {
+        const struct object *o = found.objects[i];
+        struct pass_delete del = {.kind = kind,
+                                  .namespace_name = namespace_name,
+                                  .name = o->name,
+                                  .uid = o->uid,
+                                  .propagation = "Background"};
+        (*ret_left)++;
+        if (o->is_terminating)
+            continue;
+        rc = pass_delete(env, &del, err);
+        if (rc == -ERR_NOT_FOUND || rc == -ERR_CONFLICT) {
+            err_fini(err);
+            rc = 0;
+        }
+    }
+    return rc;
+}
+
+static bool release(void *ctx, cJSON *namespace)
+{
+    (void)ctx;
+    cJSON *list = json_at(namespace, "spec.finalizers"), *f;
+    cJSON_ArrayForEach(f, list)
+    {
+        if (cJSON_IsString(f) && strcmp(f->valuestring, "kubernetes") == 0) {
+            json_remove_node(list, f);
+            return true;
+        }
+    }
+    return false;
+}
+
+static int empty(const struct pass_env *env, const struct object *o, struct loop_result *ret,
+                 struct err *err)
+{
+    size_t left = 0;
+    int rc = 0;
+    for (const struct kind *const *k = kinds_served; *k && rc == 0; k++)
+        if (!(*k)->is_cluster_scoped)
+            rc = empty_kind(env, *k, o->name, &left, err);
+    if (rc < 0)
+        return rc;
+    if (left > 0) {
+        ret->again_after_ms = EMPTYING_MS;
+        return 0;
+    }
+    struct pass_update update = {.kind = o->kind,
+                                 .namespace_name = "",
+                                 .name = o->name,
+                                 .uid = o->uid,
+                                 .change = release,
+                                 .field_manager = HOUSE_MANAGER};
+    rc = pass_update(env, &update, NULL, err);
+    if (rc == 0)
+        log_info("namespace emptied namespace=%s", o->name);
+    return rc;
+}
+
+int house_namespace_pass(const struct pass_env *env, const char *name, struct loop_result *ret,
+                         struct err *err)
+{
+    SCOPED(object_unref_p) struct object *o = NULL;
+    int rc = pass_get(env, &kind_namespace, "", name, &o, err);
+    if (rc < 0 || !o)
+        return rc;
+    return o->is_terminating ? empty(env, o, ret, err) : ensure_account(env, name, err);
+}
+
+/* ---- nodes for Pods ---- */
+
+static bool has_labels(const struct object *node, const cJSON *wanted)
+{
+    const cJSON *l;
+    cJSON_ArrayForEach(l, wanted)
+    {
+        if (!cJSON_IsString(l) || !str_equal(pairs_get(&node->labels, l->string), l->valuestring))
+            return false;
+    }
+    return true;
+}
+
+static bool is_ready(const cJSON *node)
+{
+    const cJSON *c;
+    if (json_bool_or(node, "spec.unschedulable", false))
+        return false;
+    cJSON_ArrayForEach(c, json_at(node, "status.conditions"))
+    {
+        if (str_equal(json_str(c, "type"), "Ready"))
+            return str_equal(json_str(c, "status"), "True");
+    }
+    return false;
+}
+
+/* One of the nodes that will do, by the Pod's uid, so that Pods spread; NULL when there is none. */
+static char *choose_node(const struct pass_env *env, const struct object *pod, const cJSON *tree,
+                         struct err *err)
+{
+    SCOPED(list_result_fini) struct list_result nodes = {0};
+    const struct list_request list = {.kind = &kind_node, .deadline_ms = deadline_of(env)};
+    char **fit = NULL, *chosen = NULL;
+    size_t n = 0;
+    unsigned char digest[32];
+    if (registry_list(env->registry, &list, &nodes, err) < 0)
+        return NULL;
+    for (size_t i = 0; i < nodes.n; i++) {
+        SCOPED(json_free_p) cJSON *node = object_tree(nodes.objects[i]);
+        if (!is_ready(node) || !has_labels(nodes.objects[i], json_at(tree, "spec.nodeSelector")))
+            continue;
+        strv_add(&fit, xstrdup(nodes.objects[i]->name));
+        n++;
+    }
+    if (n > 0) {
+        digest_sha256(pod->uid, strlen(pod->uid), digest);
+        chosen = xstrdup(fit[digest[0] % n]);
+    }
+    strv_free(fit);
+    return chosen;
+}
+
+/* What a scheduler says of a Pod: where it runs, or that it cannot. */
+struct placement {
+    const char *node; /* NULL = none */
+    const struct clock *clock;
+};
+
+static cJSON *scheduled_condition(const struct placement *p)
+{
+    char now[CLOCK_TEXT_SIZE];
+    cJSON *c = json_object();
+    clock_print_rfc3339(clock_unix_s(p->clock), now);
+    json_set_str(c, "lastTransitionTime", now);
+    if (!p->node) {
+        json_set_str(c, "message", "no node is ready and has the labels that the Pod asks for");
+        json_set_str(c, "reason", "Unschedulable");
+    }
+    json_set_str(c, "status", p->node ? "True" : "False");
+    json_set_str(c, "type", "PodScheduled");
+    return c;
+}
+
+static bool place(void *ctx, cJSON *pod)
+{
+    const struct placement *p = ctx;
+    cJSON *list = json_at(pod, "status.conditions"), *c, *next;
+    if (json_str_or(pod, "spec.nodeName", "")[0])
+        return false;
+    if (!cJSON_IsArray(list)) {
+        list = json_array();
+        json_set_at(pod, "status.conditions", list);
+    }
+    for (c = list->child; c; c = next) {
+        next = c->next;
+        if (!str_equal(json_str(c, "type"), "PodScheduled"))
+            continue;
+        if (!p->node && str_equal(json_str(c, "status"), "False"))
+            return false; /* said already */
+        json_remove_node(list, c);
+    }
+    json_push(list, scheduled_condition(p));
+    if (p->node)
+        json_set_at(pod, "spec.nodeName", json_string(p->node));
+    return true;
+}
+
+int house_bind_pass(const struct pass_env *env, const char *namespace_name, const char *name,
+                    struct loop_result *ret, struct err *err)
+{
+    SCOPED(object_unref_p) struct object *o = NULL;
+    (void)ret;
+    int rc = pass_get(env, &kind_pod, namespace_name, name, &o, err);
+    if (rc < 0 || !o || o->is_terminating)
+        return rc;
+    SCOPED(json_free_p) cJSON *tree = object_tree(o);
+    SCOPED(err_fini) struct err e = {0};
+    if (json_str_or(tree, "spec.nodeName", "")[0] ||
+        json_len(json_at(tree, "spec.schedulingGates")) > 0 ||
+        !str_equal(json_str_or(tree, "spec.schedulerName", "default-scheduler"),
+                   "default-scheduler"))
+        return 0;
+    SCOPED_FREE char *node = choose_node(env, o, tree, &e);
+    if (e.code)
+        return err_move(err, &e);
+    struct placement placement = {.node = node, .clock = env->clock};
+    struct pass_update update = {.kind = &kind_pod,
+                                 .namespace_name = namespace_name,
+                                 .name = name,
+                                 .uid = o->uid,
+                                 .change = place,
+                                 .ctx = &placement,
+                                 .field_manager = HOUSE_MANAGER};
+    return pass_update(env, &update, NULL, err);
+}
+
+/* ---- old Events ---- */
+
+static bool is_old(const struct object *o, int64_t now_ms)
+{
+    static const char *const times[] = {"series.lastObservedTime", "lastTimestamp", "eventTime",
+                                        "metadata.creationTimestamp"};
+    SCOPED(json_free_p) cJSON *tree = object_tree(o);
+    for (size_t i = 0; i < ARRAY_LEN(times); i++) {
+        const char *at = json_str(tree, times[i]);
+        int64_t at_ms;
+        if (at && clock_parse_rfc3339(at, &at_ms) == 0)
+            return now_ms - at_ms > EVENT_TTL_MS;
+    }
+    return false;
+}
+
+int house_events_pass(const struct pass_env *env, struct loop_result *ret, struct err *err)
+{
+    SCOPED(list_result_fini) struct list_result found = {0};
+    const struct list_request list = {
+        .kind = &kind_core_event, .version = {READ_ANY, 0}, .deadline_ms = deadline_of(env)};
+    int rc = registry_list(env->registry, &list, &found, err);
+    int64_t now_ms = clock_unix_ms(env->clock);
+    for (size_t i = 0; rc == 0 && i < found.n; i++) {
+        const struct object *o = found.objects[i];
+        struct pass_delete del = {.kind = &kind_core_event,
+                                  .namespace_name = o->namespace_name,
+                                  .name = o->name,
+                                  .uid = o->uid};
+        if (!is_old(o, now_ms))
+            continue;
+        rc = pass_delete(env, &del, err);
+        if (rc == -ERR_NOT_FOUND || rc == -ERR_CONFLICT) {
+            err_fini(err);
+            rc = 0;
+        }
+    }
+    ret->again_after_ms = EVENTS_EVERY_MS;
+    return rc;
+}

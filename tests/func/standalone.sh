@@ -1,0 +1,173 @@
+# A server without a cluster (--standalone) over a real etcd, with a simulated node: it serves the kinds of Kubernetes that sandboxes
+# need, empties namespaces, deletes what lost its owner, and makes Sandboxes of Pods like in a cluster. kubectl is used where it is.
+# shellcheck shell=bash disable=SC2119 source=tests/func/lib.sh
+. "$(dirname "$0")/lib.sh"
+NODE=$OUT/sandbox-node
+DATA=$WORK/data
+CORE=/api/v1/namespaces/default
+[ -x "$NODE" ] || { skip "$(basename "$0")" "sandbox-node is not built" && exit 0; }
+
+# standalone_launch: one try on $PORT; returns when it listens.
+standalone_launch() {
+    STARTS=$((STARTS + 1))
+    SERVER_LOG=$WORK/server-$STARTS.log
+    "$SERVER" --standalone --data-dir="$DATA" --secure-port="$PORT" --etcd-servers="$ETCD_URL" </dev/null >"$SERVER_LOG" 2>&1 &
+    SERVER_PID=$!
+    within 60 eval "grep -q 'kubeconfig file=' '$SERVER_LOG' || ! kill -0 $SERVER_PID" && kill -0 "$SERVER_PID" 2>/dev/null
+}
+
+standalone_up() {
+    for _ in {1..5}; do
+        [ -n "$PORT" ] || PORT=$(etcd_random_port)
+        standalone_launch && break
+        PORT=''
+    done
+    URL=https://127.0.0.1:$PORT
+    cp "$DATA/ca.crt" "$WORK/serving-ca.crt"
+    AS=(--cert "$DATA/admin.crt" --key "$DATA/admin.key")
+    within 60 is_ready && return
+    not_ok "the server starts" "$(tail -n 20 "$SERVER_LOG")"
+    exit 1
+}
+
+# there PATH JQ-CONDITION: what GET answers fulfils it. gone PATH: 404.
+there() { api GET "$1" && [ "$CODE" = 200 ] && jq -e "$2" "$WORK/body" >/dev/null; }
+gone() { api GET "$1" && [ "$CODE" = 404 ]; }
+
+# post PATH JSON: creates it.
+post() { answers "creates $(jq -r '.kind + " " + .metadata.name' <<<"$2")" 201 POST "$1" "${JSON[@]}" -d "$2"; }
+
+etcd_up
+standalone_up
+
+# ---- what is served, and to whom ----
+
+is "kubeconfigs and keys are their owner's alone" "" "$(find "$DATA" -type f ! -perm 600)"
+api GET /api
+is "the core group is told of" v1 "$(q '.versions[]')"
+api GET /api/v1
+has "with its kinds" "configmaps events namespaces namespaces/finalize namespaces/status nodes" "$(q '[.resources[].name] | join(" ")')"
+is "namespaces are in none" false "$(q '.resources[] | select(.name == "namespaces") | .namespaced')"
+api GET /openapi/v3/api/v1
+is "documents say how lists are merged" name \
+    "$(q '.components.schemas["io.k8s.api.core.v1.Pod"].properties.spec.properties.containers["x-kubernetes-patch-merge-key"]')"
+AS=()
+api GET "$CORE/pods"
+is "nobody in particular may nothing" 403 "$CODE"
+AS=(--cert "$DATA/admin.crt" --key "$DATA/admin.key")
+t "there are namespaces from the start" within 20 there /api/v1/namespaces/kube-node-lease '.status.phase == "Active"'
+t "with a ServiceAccount each" within 20 there "$CORE/serviceaccounts/default" '.kind == "ServiceAccount"'
+answers "no Pod in a namespace that is not there" 404 POST /api/v1/namespaces/nowhere/pods "${JSON[@]}" -d '{"apiVersion":"v1","kind":"Pod",
+    "metadata":{"name":"a"},"spec":{"containers":[{"name":"a","image":"b"}]}}'
+
+# ---- rules, defaults, patches ----
+
+post "$CORE/secrets" '{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"stringData":{"a":"plain"}}'
+is "a secret's plain text is stored as base64" 'cGxhaW4= Opaque' "$(q '.data.a + " " + .type')"
+answers "its type stays" 422 PATCH "$CORE/secrets/s" -H 'Content-Type: application/merge-patch+json' -d '{"type":"other"}'
+post "$CORE/pods" '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"schedulerName":"nobody","containers":[
+    {"name":"a","image":"x","env":[{"name":"E","value":"1"}]},{"name":"b","image":"y"}]}}'
+is "a Pod's defaults" 'Always 30 Pending default' \
+    "$(q '[.spec.restartPolicy, .spec.terminationGracePeriodSeconds, .status.phase, .spec.serviceAccountName] | map(tostring) | join(" ")')"
+answers "a strategic merge patch" 200 PATCH "$CORE/pods/p" -H 'Content-Type: application/strategic-merge-patch+json' -d '{"spec":{"containers":[
+    {"name":"b","image":"z"},{"name":"a","env":[{"name":"F","value":"2"}]}]}}'
+is "merges containers and variables by name" 'a=x:E,F b=z:' \
+    "$(q '[.spec.containers[] | .name + "=" + .image + ":" + ([.env[]?.name] | join(","))] | join(" ")')"
+answers "our own kinds take none, as custom resources" 415 PATCH "$SANDBOXES/x" -H 'Content-Type: application/strategic-merge-patch+json' -d '{}'
+answers "containers cannot be taken away" 422 PATCH "$CORE/pods/p" -H 'Content-Type: application/strategic-merge-patch+json' -d '{"spec":{"containers":[
+    {"$patch":"delete","name":"b"}]}}'
+answers "a Service without an address that nobody forwards" 422 POST "$CORE/services" "${JSON[@]}" -d '{"apiVersion":"v1","kind":"Service",
+    "metadata":{"name":"s"},"spec":{"ports":[{"port":1}]}}'
+answers "a Pod without a node goes at once" 200 DELETE "$CORE/pods/p"
+t "and is gone" gone "$CORE/pods/p"
+
+# ---- a node, and Sandboxes ----
+
+"$NODE" --simulate --name=node-a --kubeconfig="$DATA/admin.kubeconfig" </dev/null >"$WORK/node.log" 2>&1 &
+PIDS+=($!)
+t "the node is there and ready" within 30 there /api/v1/nodes/node-a '.status.conditions[] | select(.type == "Ready") | .status == "True"'
+post "$SANDBOXES" "$(sandbox sb '.spec.service = true')"
+t "a Sandbox becomes Ready" within 30 there "$SANDBOXES/sb" '.status.conditions[]? | select(.type == "Ready") | .status == "True"'
+t "its Pod runs on the node" there "$CORE/pods/sb" '.spec.nodeName == "node-a" and .status.phase == "Running"'
+api GET "$CORE/pods?fieldSelector=spec.nodeName%3Dnode-a"
+is "Pods are found by their node" sb "$(q '[.items[].metadata.name] | join(" ")')"
+api GET "$CORE/pods" -H 'Accept: application/json;as=Table;v=v1;g=meta.k8s.io'
+is "and shown as people know them" '1/1 Running' "$(q '.rows[0].cells[1:3] | join(" ")')"
+post "$EXTENSIONS/sandboxtemplates" '{"apiVersion":"extensions.agents.x-k8s.io/v1beta1","kind":"SandboxTemplate","metadata":{"name":"t"},
+    "spec":{"podTemplate":{"spec":{"containers":[{"name":"main","image":"x"}]}}}}'
+post "$EXTENSIONS/sandboxwarmpools" '{"apiVersion":"extensions.agents.x-k8s.io/v1beta1","kind":"SandboxWarmPool","metadata":{"name":"w"},
+    "spec":{"replicas":2,"sandboxTemplateRef":{"name":"t"}}}'
+t "a pool of 2 is ready" within 30 there "$EXTENSIONS/sandboxwarmpools/w" '.status.readyReplicas == 2'
+post "$EXTENSIONS/sandboxclaims" '{"apiVersion":"extensions.agents.x-k8s.io/v1beta1","kind":"SandboxClaim","metadata":{"name":"c"},
+    "spec":{"warmPoolRef":{"name":"w"}}}'
+like "a claim has its Sandbox in the answer to its POST" '^w-' "$(q .status.sandbox.name)"
+t "the pool is filled again" within 30 there "$EXTENSIONS/sandboxwarmpools/w" '.status.readyReplicas == 2'
+
+# ---- events: one store, two groups ----
+
+post "$CORE/events" '{"apiVersion":"v1","kind":"Event","metadata":{"name":"e"},"involvedObject":{"kind":"Sandbox","name":"sb","namespace":"default"},
+    "reason":"R","message":"words","type":"Normal"}'
+api GET /apis/events.k8s.io/v1/namespaces/default/events/e
+is "an Event of the core group in the other's form" 'events.k8s.io/v1 sb words' "$(q '[.apiVersion, .regarding.name, .note] | join(" ")')"
+post /apis/events.k8s.io/v1/namespaces/default/events '{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"f"},"eventTime":
+    "2030-01-01T00:00:00.000000Z","regarding":{"kind":"Pod","name":"x","namespace":"default"},"reason":"R","note":"other words","type":"Warning",
+    "action":"A","reportingController":"c","reportingInstance":"i"}'
+api GET "$CORE/events?fieldSelector=involvedObject.name%3Dx"
+is "and the other way round, by its field" 'f other words' "$(q '.items[] | .metadata.name + " " + .message')"
+
+# ---- what goes with what ----
+
+answers "a Sandbox is deleted" 200 DELETE "$SANDBOXES/sb"
+t "its Pod goes with it" within 30 gone "$CORE/pods/sb"
+t "and its Service" within 30 gone "$CORE/services/sb"
+post "$CORE/configmaps" '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"owner"}}'
+owner=$(q .metadata.uid)
+post "$CORE/configmaps" "$(jq -cn --arg uid "$owner" '{apiVersion: "v1", kind: "ConfigMap", metadata: {name: "owned", ownerReferences:
+    [{apiVersion: "v1", kind: "ConfigMap", name: "owner", uid: $uid}]}}')"
+answers "an owner is deleted, but what it owns shall stay" 200 DELETE "$CORE/configmaps/owner?propagationPolicy=Orphan"
+t "the owner goes" within 30 gone "$CORE/configmaps/owner"
+t "and its dependent has no owner any more" there "$CORE/configmaps/owned" '.metadata.ownerReferences == null or .metadata.ownerReferences == []'
+post "$CORE/configmaps" "$(jq -cn --arg uid "$owner" '{apiVersion: "v1", kind: "ConfigMap", metadata: {name: "late", ownerReferences:
+    [{apiVersion: "v1", kind: "ConfigMap", name: "owner", uid: $uid}]}}')"
+t "whose owner is gone already goes, too" within 30 gone "$CORE/configmaps/late"
+
+# ---- both are killed ----
+
+server_kill
+etcd_kill
+etcd_up
+standalone_up
+t "what was there is there after a kill of server and store" there "$EXTENSIONS/sandboxclaims/c" '.status.sandbox.name != null'
+t "with its Pods" there "$CORE/pods" '.items | length == 3'
+post /api/v1/namespaces '{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"work"}}'
+post /apis/agents.x-k8s.io/v1beta1/namespaces/work/sandboxes "$(sandbox sb)"
+t "Sandboxes go on becoming Ready" within 40 there /apis/agents.x-k8s.io/v1beta1/namespaces/work/sandboxes/sb \
+    '.status.conditions[]? | select(.type == "Ready") | .status == "True"'
+
+# ---- kubectl ----
+
+KUBECTL=$(find /var/cache/agent-sandbox -maxdepth 2 -name kubectl -type f -executable 2>/dev/null | sort | tail -n 1)
+KUBECTL=${KUBECTL:-$(command -v kubectl)}
+kc() { "$KUBECTL" --kubeconfig="$DATA/admin.kubeconfig" --cache-dir="$WORK/kube-cache" "$@" 2>&1; }
+if [ -n "$KUBECTL" ]; then
+    like "kubectl get" 'sb +1/1 +Running' "$(kc get pods -A)"
+    like "kubectl describe" 'Ready +True' "$(kc -n work describe pod sb)"
+    cat >"$WORK/cm.yaml" <<'Y'
+apiVersion: v1
+kind: Pod
+metadata: {name: applied, namespace: work}
+spec: {containers: [{name: a, image: one}]}
+Y
+    has "kubectl apply makes" created "$(kc apply -f "$WORK/cm.yaml")"
+    sed -i 's/image: one/image: two/' "$WORK/cm.yaml"
+    has "and changes by a strategic merge patch" configured "$(kc apply -f "$WORK/cm.yaml")"
+    is "what was changed" two "$(kc -n work get pod applied -o 'jsonpath={.spec.containers[0].image}')"
+    has "kubectl explain" nodeName "$(kc explain pod.spec.nodeName)"
+    has "kubectl delete ns waits until all is gone" deleted "$(timeout 60 "$KUBECTL" --kubeconfig="$DATA/admin.kubeconfig" delete ns work 2>&1)"
+else
+    skip "kubectl" "none here"
+    answers "a namespace is deleted" 200 DELETE /api/v1/namespaces/work
+fi
+t "the namespace is gone" within 30 gone /api/v1/namespaces/work
+api GET /api/v1/pods
+is "with its Pods" "" "$(q '.items[] | select(.metadata.namespace == "work") | .metadata.name')"
