@@ -14,13 +14,15 @@
 
 enum namespace_state { NAMESPACE_ACTIVE, NAMESPACE_TERMINATING, NAMESPACE_ABSENT };
 
-/* What an upper layer gives: time, randomness, and the state of namespaces. */
+/* What an upper layer gives: time, randomness, the state of namespaces, and what it foresees. */
 struct admit_env {
     const struct clock *clock;
     const struct randomness *randomness;
     /* Errors (ERR_UNAVAILABLE ...) mean that it is not known; then the create fails. NULL = every
      * namespace is active. */
     int (*namespace_state)(void *ctx, const char *name, enum namespace_state *ret, struct err *err);
+    /* A warning about an object that is allowed, the caller's; NULL = none. May be NULL. */
+    char *(*foresee)(void *ctx, const struct kind *kind, const cJSON *object);
     void *ctx;
 };
 

@@ -110,21 +110,17 @@ static node parse_item(struct parser *ps, bool is_optional)
  * items may be optional. */
 static void parse_args(struct parser *ps, const char *close, bool is_list, struct args *ret)
 {
-    while (!take(ps, close)) {
-        if (ret->n == ARGS_MAX) {
+    if (take(ps, close))
+        return;
+    do {
+        if (is_list && is_sign(ps, close))
+            break;
+        if (ret->n == ARGS_MAX)
             fail(ps, "too many arguments");
-            return;
-        }
-        ret->v[ret->n++] = parse_item(ps, is_list && take(ps, "?"));
-        if (ps->mistake)
-            return;
-        if (!is_sign(ps, close) && !expect(ps, ","))
-            return;
-        if (!is_list && ret->n > 0 && is_sign(ps, close) && ps->p > ps->start && ps->at[-1] == ',')
-            fail(ps, "an argument is missing");
-        if (ps->mistake)
-            return;
-    }
+        else
+            ret->v[ret->n++] = parse_item(ps, is_list && take(ps, "?"));
+    } while (!ps->mistake && take(ps, ","));
+    expect(ps, close);
 }
 
 /* ---- names ---- */
@@ -191,8 +187,6 @@ static bool is_declared(const struct parser *ps, const char *name)
             return true;
     return false;
 }
-
-static void parse_args(struct parser *ps, const char *close, bool is_list, struct args *ret);
 
 /* What a name with dots means, the longest one: a function of a name space, called here, or a type.
  * NULL when it is neither. */

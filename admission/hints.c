@@ -34,17 +34,26 @@ static bool pod_uses(const cJSON *pod_spec, const char *volume)
 }
 
 /* Objects of kinds that have no Pod are left alone. */
-int step_hints(struct admission *a, struct err *err)
+static void hint_volumes(const struct admission *a)
 {
-    (void)err;
     const cJSON *pod_spec = json_at(a->object, "spec.podTemplate.spec"), *template;
     if (!pod_spec)
-        return 0;
+        return;
     cJSON_ArrayForEach(template, json_at(a->object, "spec.volumeClaimTemplates"))
     {
         const char *name = json_str_or(template, "metadata.name", "");
         if (!pod_uses(pod_spec, name))
             warn(a, "spec.volumeClaimTemplates: no container mounts volume \"%s\"", name);
     }
+}
+
+int step_hints(struct admission *a, struct err *err)
+{
+    (void)err;
+    hint_volumes(a);
+    SCOPED_FREE char *foreseen =
+        a->env->foresee ? a->env->foresee(a->env->ctx, a->req->kind, a->object) : NULL;
+    if (foreseen)
+        warn(a, "%s", foreseen);
     return 0;
 }

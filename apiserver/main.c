@@ -251,6 +251,13 @@ static int namespace_state(void *ctx, const char *name, enum namespace_state *re
     return rc;
 }
 
+static char *foresee(void *ctx, const struct kind *kind, const cJSON *object)
+{
+    return kind == &kind_sandbox_claim
+               ? claim_foresee(object, &((struct app *)ctx)->binder.settings)
+               : NULL;
+}
+
 /* The same where namespaces are kinds of this server. The cache may be a little behind a client
  * that has just made one. */
 static int own_namespace_state(void *ctx, const char *name, enum namespace_state *ret,
@@ -386,6 +393,7 @@ static void start_registry(struct app *a)
         .namespace_state = a->namespaces                        ? namespace_state
                            : kind_find_by_kind("", "Namespace") ? own_namespace_state
                                                                 : NULL,
+        .foresee = foresee,
         .ctx = a,
     };
     a->registry = registry_new(&(struct registry_config){

@@ -1,6 +1,7 @@
 /* A kind as the CustomResourceDefinition that it could have been; see doc.h. */
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
+#include "apiserver/base/str.h"
 #include "openapi/columns.h"
 #include "openapi/doc.h"
 #include "openapi/doc_schema.h"
@@ -55,13 +56,29 @@ static cJSON *subresources(const struct kind *kind)
     return out;
 }
 
+/* What a rule points at has to be declared there, and of metadata only the name may be. */
+static void declare_name(cJSON *schema, const struct shape *shape)
+{
+    bool is_pointed_at = false;
+    for (const struct rule *r = shape->rules; r && r->rule; r++)
+        is_pointed_at = is_pointed_at || (!r->is_added && str_equal(r->field, "metadata.name"));
+    if (!is_pointed_at)
+        return;
+    cJSON *properties = json_object(), *name = json_object();
+    json_set_str(name, "type", "string");
+    json_set(properties, "name", name);
+    json_set(json_get(json_get(schema, "properties"), "metadata"), "properties", properties);
+}
+
 static cJSON *version(const struct kind *kind)
 {
     cJSON *out = json_object(), *schema = json_object(), *parts = subresources(kind);
+    cJSON *object = doc_schema_kind(kind, DOC_CRD);
+    declare_name(object, kind->shape);
     if (kind->columns)
         json_set(out, "additionalPrinterColumns", columns(kind->columns));
     json_set_str(out, "name", kind->version);
-    json_set(schema, "openAPIV3Schema", doc_schema_kind(kind, DOC_CRD));
+    json_set(schema, "openAPIV3Schema", object);
     json_set(out, "schema", schema);
     json_set_bool(out, "served", true);
     json_set_bool(out, "storage", true);

@@ -53,6 +53,8 @@ const char *claim_pool_name(const cJSON *claim);
 int64_t claim_time_left_ms(const cJSON *claim, int64_t now_unix_ms);
 bool claim_shows_expired(const cJSON *claim);
 bool claim_is_ready(const cJSON *status);
+/* What its maker should know at once; the caller's; NULL = nothing. */
+char *claim_foresee(const cJSON *claim, const struct claim_settings *settings);
 int claim_check_metadata(const cJSON *claim, const struct claim_settings *settings,
                          struct claim_error *e); /* C5 */
 /* The Sandbox has all that the claim's additionalPodMetadata asks for. */

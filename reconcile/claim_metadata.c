@@ -156,6 +156,22 @@ int claim_check_metadata(const cJSON *claim, const struct claim_settings *settin
                      e);
 }
 
+#define DOMAINS_SHOWN 8 /* of those that are allowed, in a warning */
+
+char *claim_foresee(const cJSON *claim, const struct claim_settings *settings)
+{
+    SCOPED(claim_error_fini) struct claim_error wrong = {0};
+    struct buf text = {0};
+    if (claim_check_metadata(claim, settings, &wrong) == 0)
+        return NULL;
+    buf_printf(&text, "this claim will be refused: %s (labels may have the domains of", wrong.text);
+    buf_puts(&text, " --allowed-label-domains-file:");
+    for (size_t i = 0; settings->label_domains[i] && i <= DOMAINS_SHOWN; i++)
+        buf_printf(&text, " %s", i < DOMAINS_SHOWN ? settings->label_domains[i] : "...");
+    buf_putc(&text, ')');
+    return buf_take(&text, NULL);
+}
+
 /* ---- the operator's file (M6) ---- */
 
 #define DEFAULT_DOMAIN "sandbox.users.io"

@@ -17,8 +17,9 @@ struct cluster_vtable {
      * without spec but for nodeName. */
     int (*get)(struct cluster *c, enum child child, const char *namespace_name, const char *name,
                bool live, cJSON **ret, struct err *err);
-    /* Array of the cached Pods with that tracking hash. */
-    cJSON *(*list_pods)(struct cluster *c, const char *namespace_name, const char *hash);
+    /* Array of the cached ones with that tracking hash. */
+    cJSON *(*list)(struct cluster *c, enum child child, const char *namespace_name,
+                   const char *hash);
     int (*create)(struct cluster *c, enum child child, const char *namespace_name,
                   const cJSON *body, cJSON **ret, struct err *err);
     int (*patch)(struct cluster *c, enum child child, const char *namespace_name, const char *name,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "apiserver/base/clock.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
@@ -14,6 +15,7 @@
 #include "apiserver/base/queue.h"
 #include "apiserver/base/thread.h"
 #include "reconcile/child_cache.h"
+#include "reconcile/event_gate.h"
 #include "reconcile/keys.h"
 
 #define EVENT_QUEUE_MAX 1000 /* that wait to be sent; further ones are dropped and counted */
@@ -21,7 +23,8 @@
 
 static struct metric events_metric = {
     .name = "agent_sandbox_events_total",
-    .help = "Events for the cluster: sent, failed (not taken), dropped (too many were waiting).",
+    .help = "Events for the cluster: sent, repeated (counted with one that was sent), failed (not "
+            "taken), dropped (too many were waiting), limited (too many of one object).",
     .type = METRIC_COUNTER,
     .labels = {"result"},
 };
@@ -40,12 +43,14 @@ struct kube_cluster {
     struct cluster base;
     struct cluster_kube_config config;
     struct followed children[CHILD_KINDS];
+    struct event_gate *gate;
     struct queue *events;
     pthread_t event_thread;
 };
 
 struct queued_event {
-    char *path;
+    char *path;                 /* of the namespace's events */
+    struct event_repeat repeat; /* of an earlier one; name NULL = this is a new one */
     cJSON *event;
 };
 
@@ -107,9 +112,10 @@ static int get(struct cluster *c, enum child child, const char *namespace_name, 
     return 0;
 }
 
-static cJSON *list_pods(struct cluster *c, const char *namespace_name, const char *hash)
+static cJSON *list(struct cluster *c, enum child child, const char *namespace_name,
+                   const char *hash)
 {
-    return child_cache_list(cache_of(c, CHILD_POD), namespace_name, hash);
+    return child_cache_list(cache_of(c, child), namespace_name, hash);
 }
 
 static int write_child(struct cluster *c, enum child child, const struct kube_call *call,
@@ -179,6 +185,7 @@ static int del(struct cluster *c, enum child child, const char *namespace_name, 
 static void event_free(struct queued_event *e)
 {
     free(e->path);
+    free(e->repeat.name);
     json_free(e->event);
     free(e);
 }
@@ -186,12 +193,20 @@ static void event_free(struct queued_event *e)
 static void emit(struct cluster *c, const char *namespace_name, cJSON *take_event)
 {
     struct kube_cluster *k = (struct kube_cluster *)c;
+    struct event_repeat repeat = {0};
+    if (event_gate_judge(k->gate, take_event, clock_monotonic_ms(&clock_system), &repeat) ==
+        EVENT_LIMITED) {
+        count_event("limited");
+        json_free(take_event);
+        return;
+    }
     struct queued_event *e = xcalloc(1, sizeof *e);
     struct buf path = {0};
     buf_puts(&path, "/apis/events.k8s.io/v1/namespaces/");
     fetch_escape(namespace_name, &path);
     buf_puts(&path, "/events");
     e->path = buf_take(&path, NULL);
+    e->repeat = repeat;
     e->event = take_event;
     if (queue_put(k->events, e))
         return;
@@ -199,17 +214,48 @@ static void emit(struct cluster *c, const char *namespace_name, cJSON *take_even
     event_free(e);
 }
 
+/* The event that says the same is told how often it was said. -ERR_NOT_FOUND: it is gone. */
+static int send_repeat(struct kube_cluster *k, const struct queued_event *e, struct err *err)
+{
+    SCOPED(json_free_p) cJSON *patch = json_object();
+    SCOPED(buf_fini) struct buf path = {0};
+    cJSON *series = json_ensure_object(patch, "series");
+    json_set_int(series, "count", e->repeat.count);
+    json_set_str(series, "lastObservedTime", json_str_or(e->event, "eventTime", ""));
+    buf_printf(&path, "%s/", e->path);
+    fetch_escape(e->repeat.name, &path);
+    return kube_do(k->config.kube,
+                   &(struct kube_call){.method = "PATCH",
+                                       .path = buf_cstr(&path),
+                                       .body = patch,
+                                       .content_type = "application/merge-patch+json"},
+                   NULL, err);
+}
+
+static int send_new(struct kube_cluster *k, const struct queued_event *e, struct err *err)
+{
+    return kube_do(k->config.kube,
+                   &(struct kube_call){.method = "POST", .path = e->path, .body = e->event}, NULL,
+                   err);
+}
+
+static void send_event(struct kube_cluster *k, const struct queued_event *e)
+{
+    SCOPED(err_fini) struct err err = {0}, gone = {0};
+    int rc = e->repeat.name ? send_repeat(k, e, &gone) : -ERR_NOT_FOUND;
+    bool is_new = rc == -ERR_NOT_FOUND;
+    if (is_new)
+        rc = send_new(k, e, &err);
+    count_event(rc < 0 ? "failed" : is_new ? "sent" : "repeated");
+    if (rc < 0)
+        log_debug("event lost: %s", err_text(is_new ? &err : &gone));
+}
+
 static void *send_events(void *arg)
 {
     struct kube_cluster *k = arg;
     for (struct queued_event *e; (e = queue_get(k->events, -1)) != NULL;) {
-        SCOPED(err_fini) struct err err = {0};
-        int rc = kube_do(k->config.kube,
-                         &(struct kube_call){.method = "POST", .path = e->path, .body = e->event},
-                         NULL, &err);
-        count_event(rc < 0 ? "failed" : "sent");
-        if (rc < 0)
-            log_debug("event lost: %s", err_text(&err));
+        send_event(k, e);
         event_free(e);
     }
     return NULL;
@@ -228,6 +274,7 @@ static void cluster_free(struct cluster *c)
     queue_close(k->events);
     pthread_join(k->event_thread, NULL);
     queue_free(k->events);
+    event_gate_free(k->gate);
     for (int i = 0; i < CHILD_KINDS; i++)
         child_cache_free(k->children[i].cache);
     free(k);
@@ -235,7 +282,7 @@ static void cluster_free(struct cluster *c)
 
 static const struct cluster_vtable kube_vtable = {
     .get = get,
-    .list_pods = list_pods,
+    .list = list,
     .create = create,
     .patch = patch,
     .update = update,
@@ -251,6 +298,7 @@ struct cluster *cluster_kube_new(const struct cluster_kube_config *config)
     struct kube_cluster *k = xcalloc(1, sizeof *k);
     k->base.v = &kube_vtable;
     k->config = *config;
+    k->gate = event_gate_new();
     k->events = queue_new(EVENT_QUEUE_MAX);
     for (int i = 0; i < CHILD_KINDS; i++)
         k->children[i].cache = child_cache_new((enum child)i, config->on_child, config->ctx);

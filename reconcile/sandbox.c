@@ -194,16 +194,17 @@ static void plan_existing(const cJSON *sandbox, const cJSON *pod, struct pod_pla
     fill_name(sandbox, meta_name(pod), ret);
 }
 
-/* The name of another Sandbox that has a Pod and whose name hashes like this one's; NULL = none.
- * What selects by the hash, Services above all, would take one Pod for the other (R-04). */
-static const char *twin_with_pod(const cJSON *sandbox, const struct pod_view *view)
+/* The name of another Sandbox that has one of these children and whose name hashes like this one's;
+ * NULL = none. What selects by the hash, Services above all, would take one Pod for the other
+ * (R-04). */
+static const char *twin_among(const cJSON *sandbox, const cJSON *children)
 {
     char hash[NAME_HASH_SIZE], of_owner[NAME_HASH_SIZE];
     tracking_hash(sandbox, hash);
-    const cJSON *pod;
-    cJSON_ArrayForEach(pod, view->labelled)
+    const cJSON *child;
+    cJSON_ArrayForEach(child, children)
     {
-        const cJSON *owner = owner_controller(pod);
+        const cJSON *owner = owner_controller(child);
         const char *name = json_str_or(owner, "name", "");
         digest_name_hash(name, of_owner);
         if (owner_is_kind(owner, GROUP_AGENTS, KIND_SANDBOX) && str_equal(of_owner, hash) &&
@@ -213,13 +214,11 @@ static const char *twin_with_pod(const cJSON *sandbox, const struct pod_view *vi
     return NULL;
 }
 
-static void plan_new(const cJSON *sandbox, const struct pod_view *view, struct pod_plan *ret)
+static void plan_new(const cJSON *sandbox, const char *twin, struct pod_plan *ret)
 {
-    const char *twin = twin_with_pod(sandbox, view);
     if (twin) {
         char hash[NAME_HASH_SIZE];
         tracking_hash(sandbox, hash);
-        ret->has_twin = true;
         ret->step = (struct step){
             .verb = STEP_REFUSE,
             .error = xasprintf("the names of sandboxes \"%s\" and \"%s\" have the same hash (%s), "
@@ -246,13 +245,16 @@ void sandbox_plan_pod(const cJSON *sandbox, const struct pod_view *view, struct 
         clear_name(sandbox, ret); /* ownership beats the annotation */
         pod = one;
     }
-    if (sandbox_is_suspended(sandbox)) {
+    const char *twin = pod ? NULL : twin_among(sandbox, view->labelled);
+    if (!pod && !twin)
+        twin = twin_among(sandbox, view->services);
+    ret->has_twin = twin;
+    if (sandbox_is_suspended(sandbox))
         plan_suspended(sandbox, pod, ret);
-    } else if (pod) {
+    else if (pod)
         plan_existing(sandbox, pod, ret);
-    } else {
-        plan_new(sandbox, view, ret);
-    }
+    else
+        plan_new(sandbox, twin, ret);
 }
 
 /* ---- Service (S13) ---- */

@@ -36,6 +36,7 @@ enum pod_name_change { POD_NAME_KEEP, POD_NAME_CLEAR, POD_NAME_SET };
 struct pod_view {
     const cJSON *labelled; /* array: Pods with the tracking label, owned or not */
     const cJSON *named;    /* the Pod called sandbox_pod_name, NULL = there is none */
+    const cJSON *services; /* array like labelled, for when there is no Pod */
 };
 struct pod_plan { /* starts as {0}; pod_plan_fini */
     struct step step;
@@ -44,7 +45,7 @@ struct pod_plan { /* starts as {0}; pod_plan_fini */
     int multiple; /* > 1: so many owned Pods; nothing is done then */
     /* a failed Pod is on its way out (podFailurePolicy Recreate): none is in hand */
     bool is_replacing;
-    /* refused because of another Sandbox's Pod with the same name hash: no Service either */
+    /* another Sandbox with the same name hash has a Pod or Service: this one gets neither */
     bool has_twin;
 };
 void sandbox_plan_pod(const cJSON *sandbox, const struct pod_view *view, struct pod_plan *ret);

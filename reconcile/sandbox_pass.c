@@ -16,8 +16,10 @@
 #include "reconcile/keys.h"
 #include "reconcile/sandbox.h"
 #include "reconcile/sandbox_metric.h"
+#include "reconcile/twins.h"
 
 #define EXPIRED_AGAIN_MS 1    /* the second pass of an expiry follows at once */
+#define TWIN_AGAIN_MS 50      /* another Sandbox of the same hash is being worked on */
 #define REPLACE_FIRST_MS 5000 /* podFailurePolicy Recreate: delay before the next Pod, doubling */
 #define REPLACE_MAX_MS (5 * 60000) /* to at most this */
 
@@ -32,6 +34,7 @@ struct sandbox_reconciler {
     struct sandbox_reconciler_config config;
     pthread_mutex_t lock;
     struct map *replacements; /* key -> struct replacement */
+    struct twins *twins;
     struct sandbox_metric *metric;
 };
 
@@ -44,6 +47,7 @@ struct pass {
     struct pass_errors errors;
     bool has_other_than_invalid;
     bool is_cut_off; /* the cluster did not answer: nothing may be concluded */
+    bool is_alone;   /* no twin is at work, see twins.h */
     bool has_twin;   /* struct pod_plan */
     cJSON *pod;      /* in hand */
     struct sandbox_outcome outcome;
@@ -57,6 +61,7 @@ struct sandbox_reconciler *sandbox_reconciler_new(const struct sandbox_reconcile
     r->config = *config;
     pthread_mutex_init(&r->lock, NULL);
     r->replacements = map_new();
+    r->twins = twins_new();
     r->metric = sandbox_metric_new();
     return r;
 }
@@ -75,6 +80,7 @@ void sandbox_reconciler_free(struct sandbox_reconciler *r)
         return;
     map_each(r->replacements, free_replacement, NULL);
     map_free(r->replacements);
+    twins_free(r->twins);
     sandbox_metric_free(r->metric);
     pthread_mutex_destroy(&r->lock);
     free(r);
@@ -193,9 +199,11 @@ static void set_pod_name(struct pass *p, const char *name)
         json_remove(annotations, ANNOTATION_POD_NAME);
 }
 
-/* ms to wait before a replacement may be created; 0 = now. */
-static int64_t replacement_wait_ms(struct pass *p)
+/* ms to wait before a Pod may be created; 0 = now. */
+static int64_t create_wait_ms(struct pass *p)
 {
+    if (!p->is_alone)
+        return TWIN_AGAIN_MS;
     pthread_mutex_lock(&p->r->lock);
     const struct replacement *x = map_get(p->r->replacements, p->key);
     int64_t wait = x ? x->not_before_ms - clock_monotonic_ms(p->r->config.env.clock) : 0;
@@ -241,19 +249,35 @@ static void replacement_forget(struct sandbox_reconciler *r, const char *key)
     pthread_mutex_unlock(&r->lock);
 }
 
-static int plan_pod(struct pass *p, bool live, cJSON **ret_labelled, cJSON **ret_named,
-                    struct pod_plan *ret)
+/* What a plan for the Pod is made from; starts as {0}. */
+struct seen {
+    cJSON *labelled, *named, *services;
+};
+
+static void seen_fini(struct seen *s)
+{
+    json_free(s->labelled);
+    json_free(s->named);
+    json_free(s->services);
+}
+
+static int plan_pod(struct pass *p, bool live, struct seen *seen, struct pod_plan *ret)
 {
     struct cluster *c = p->r->config.env.cluster;
     char hash[NAME_HASH_SIZE];
     tracking_hash(p->sandbox, hash);
-    *ret_labelled = c->v->list_pods(c, meta_namespace(p->sandbox), hash);
+    seen->labelled = c->v->list(c, CHILD_POD, meta_namespace(p->sandbox), hash);
     /* A missing Pod of the Sandbox's own name needs no question: creating it will tell. */
     const char *name = sandbox_pod_name(p->sandbox);
     live = live || sandbox_is_suspended(p->sandbox) || !str_equal(name, meta_name(p->sandbox));
-    if (read_child(p, CHILD_POD, name, live, "pod get failed: ", ret_named) < 0)
+    if (read_child(p, CHILD_POD, name, live, "pod get failed: ", &seen->named) < 0)
         return -1;
-    sandbox_plan_pod(p->sandbox, &(struct pod_view){.labelled = *ret_labelled, .named = *ret_named},
+    if (!seen->named)
+        seen->services = c->v->list(c, CHILD_SERVICE, meta_namespace(p->sandbox), hash);
+    sandbox_plan_pod(p->sandbox,
+                     &(struct pod_view){.labelled = seen->labelled,
+                                        .named = seen->named,
+                                        .services = seen->services},
                      ret);
     return 0;
 }
@@ -293,10 +317,11 @@ static void pod_step_done(struct pass *p, const struct pod_plan *plan, cJSON **a
 static void pod_step(struct pass *p)
 {
     for (int live = 0;; live++) {
-        SCOPED(json_free_p) cJSON *labelled = NULL, *named = NULL, *after = NULL;
+        SCOPED(json_free_p) cJSON *after = NULL;
+        SCOPED(seen_fini) struct seen seen = {0};
         SCOPED(pod_plan_fini) struct pod_plan plan = {0};
         SCOPED(err_fini) struct err err = {0};
-        if (plan_pod(p, live > 0, &labelled, &named, &plan) < 0) {
+        if (plan_pod(p, live > 0, &seen, &plan) < 0) {
             p->outcome.pod_failed = true;
             return;
         }
@@ -307,7 +332,7 @@ static void pod_step(struct pass *p)
         p->has_twin = plan.has_twin;
         if (plan.name_change == POD_NAME_CLEAR)
             set_pod_name(p, NULL);
-        int64_t wait_ms = plan.step.verb == STEP_CREATE ? replacement_wait_ms(p) : 0;
+        int64_t wait_ms = plan.step.verb == STEP_CREATE ? create_wait_ms(p) : 0;
         if (wait_ms) {
             wish_again(p, wait_ms);
             return;
@@ -328,6 +353,15 @@ static void pod_step(struct pass *p)
 
 /* ---- Service ---- */
 
+/* A Service that a Sandbox gets while a twin has a Pod would select that one. */
+static bool may_add_service(struct pass *p, const struct step *step)
+{
+    if ((step->verb != STEP_CREATE && step->verb != STEP_UPDATE) || (p->is_alone && !p->has_twin))
+        return true;
+    wish_again(p, p->is_alone ? 0 : TWIN_AGAIN_MS);
+    return false;
+}
+
 static void service_step(struct pass *p)
 {
     for (int live = 0;; live++) {
@@ -339,6 +373,8 @@ static void service_step(struct pass *p)
                        "service get failed: ", &existing) < 0)
             return;
         sandbox_plan_service(p->sandbox, existing, &step, &outcome);
+        if (!may_add_service(p, &step))
+            return;
         int rc = pass_carry_out(&p->r->config.env, CHILD_SERVICE, meta_namespace(p->sandbox), &step,
                                 &after, &err);
         if (rc == -ERR_ALREADY_EXISTS && step.verb == STEP_CREATE && !live)
@@ -574,9 +610,12 @@ static int normal_pass(struct pass *p)
     const struct clock *clock = p->r->config.env.clock;
     SCOPED_FREE char *pod_name_before = p->pod_name ? xstrdup(p->pod_name) : NULL;
     pvc_steps(p);
+    p->is_alone = twins_enter(p->r->twins, p->sandbox);
     pod_step(p);
-    if (!p->outcome.multiple_pods && !p->has_twin)
+    if (!p->outcome.multiple_pods)
         service_step(p);
+    if (p->is_alone)
+        twins_leave(p->r->twins, p->sandbox);
     if (p->is_cut_off)
         return -1;
     SCOPED(json_free_p) cJSON *status = conclude(p);

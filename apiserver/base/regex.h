@@ -14,7 +14,7 @@
 
 #define REGEX_TEXT_MAX 4096   /* bytes of a pattern */
 #define REGEX_SIZE_MAX 5000   /* instructions of its program */
-#define REGEX_REPEAT_MAX 1000 /* in x{n,m}. Source: RE2 */
+#define REGEX_REPEAT_MAX 1000 /* in x{n,m}, those within others multiplied. Source: RE2 */
 
 struct regex;
 

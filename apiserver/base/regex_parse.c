@@ -54,6 +54,7 @@ static struct regex_node *make(struct parser *ps, enum regex_kind kind)
 {
     struct regex_node *made = arena_alloc(ps->arena, sizeof *made);
     made->kind = kind;
+    made->copies = 1;
     return made;
 }
 
@@ -69,6 +70,8 @@ static node make_pair(struct parser *ps, enum regex_kind kind, node left, node r
     struct regex_node *made = make(ps, kind);
     made->left = left;
     made->right = right;
+    if (left && right) /* neither is there once something failed */
+        made->copies = left->copies > right->copies ? left->copies : right->copies;
     return made;
 }
 
@@ -464,6 +467,23 @@ static bool take_repetition(struct parser *ps, int *min, int *max)
     return take_counts(ps, min, max);
 }
 
+/* Counts within counts are limited together, or nothing repeated often would keep the emitter busy
+ * without end. */
+static node make_repeat(struct parser *ps, node inner, int min, int max)
+{
+    int most = max < 0 ? min : max;
+    if (min > REGEX_REPEAT_MAX || max > REGEX_REPEAT_MAX || (max >= 0 && max < min) ||
+        most * inner->copies > REGEX_REPEAT_MAX)
+        return fail(ps, "a repetition that is too large, or ends before it begins");
+    struct regex_node *repeat = make(ps, REGEX_REPEAT);
+    repeat->left = inner;
+    repeat->min = min;
+    repeat->max = max;
+    repeat->copies = inner->copies * (most > 0 ? most : 1);
+    repeat->is_lazy = take(ps, "?") != ps->is_ungreedy;
+    return repeat;
+}
+
 static node parse_repeated(struct parser *ps)
 {
     node made = parse_atom(ps);
@@ -472,14 +492,7 @@ static node parse_repeated(struct parser *ps)
     while (!at_end(ps) && take_repetition(ps, &min, &max)) {
         if (is_repeated)
             return fail(ps, "a repetition of a repetition");
-        if (min > REGEX_REPEAT_MAX || max > REGEX_REPEAT_MAX || (max >= 0 && max < min))
-            return fail(ps, "a repetition that is too large, or ends before it begins");
-        struct regex_node *repeat = make(ps, REGEX_REPEAT);
-        repeat->left = made;
-        repeat->min = min;
-        repeat->max = max;
-        repeat->is_lazy = take(ps, "?") != ps->is_ungreedy;
-        made = repeat;
+        made = make_repeat(ps, made, min, max);
         is_repeated = true;
     }
     return made;

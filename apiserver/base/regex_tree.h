@@ -39,6 +39,7 @@ struct regex_node {
     enum regex_assert assert;
     const struct regex_node *left, *right;
     int min, max; /* max: -1 = without end */
+    int copies;   /* that counts make of one part of it: those of counts within counts multiplied */
     bool is_lazy;
 };
 

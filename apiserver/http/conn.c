@@ -34,6 +34,12 @@ static void count_open(const struct conn *c, double by)
 
 /* ---- closing ---- */
 
+static void hang_up(struct conn *c)
+{
+    if (c->protocol && c->protocol->hang_up)
+        c->protocol->hang_up(c);
+}
+
 static void end_close(struct end *end)
 {
     if (end->fd >= 0)
@@ -49,8 +55,7 @@ void conn_kill(struct conn *c)
     c->state = CONN_DEAD;
     end_close(&c->pair);
     end_close(&c->tcp);
-    if (c->peer)
-        peer_hang_up(c->peer);
+    hang_up(c);
     pump_need_ticks(c); /* the pump collects the dead at its next turn */
 }
 
@@ -77,8 +82,7 @@ void conn_linger(struct conn *c)
     SSL_shutdown(c->ssl);
     shutdown(c->tcp.fd, SHUT_WR);
     end_close(&c->pair);
-    if (c->peer)
-        peer_hang_up(c->peer);
+    hang_up(c);
     if (c->is_in_over) {
         conn_kill(c);
         return;
@@ -150,6 +154,8 @@ bool conn_send(struct conn *c, const char *p, size_t n)
             return false;
         }
         c->out = (struct backlog){.p = xmemdup(p + done, n - done), .n = n - done};
+        c->out_since_ms = pump_now_ms();
+        pump_need_ticks(c);
         return true;
     }
     return true;
@@ -162,7 +168,10 @@ bool conn_flush(struct conn *c)
     if (!c->out.p || !c->tcp.is_writable)
         return false;
     struct backlog b = steal(&c->out);
+    int64_t since_ms = c->out_since_ms;
     bool is_moved = conn_send(c, b.p + b.off, b.n - b.off) && c->out.n < b.n - b.off;
+    if (!is_moved)
+        c->out_since_ms = since_ms;
     free(b.p);
     return is_moved;
 }
@@ -221,6 +230,20 @@ void conn_run(struct conn *c)
         run_linger(c);
 }
 
+/* By the kernel: what was sent was not acknowledged, or could not be sent, for too long. */
+static bool is_timed_out(const struct conn *c)
+{
+    int error = 0;
+    socklen_t n = sizeof error;
+    return getsockopt(c->tcp.fd, SOL_SOCKET, SO_ERROR, &error, &n) == 0 && error == ETIMEDOUT;
+}
+
+static void cut(struct conn *c)
+{
+    log_info("connection ended, client takes nothing peer=%s", c->addr);
+    conn_kill(c);
+}
+
 void conn_on_event(struct end *end, uint32_t events)
 {
     struct conn *c = end->conn;
@@ -229,9 +252,13 @@ void conn_on_event(struct end *end, uint32_t events)
     bool is_broken = events & (EPOLLERR | EPOLLHUP);
     end->is_readable |= is_broken || (events & (EPOLLIN | EPOLLRDHUP));
     end->is_writable |= is_broken || (events & EPOLLOUT);
+    if (end == &c->tcp && (events & EPOLLERR) && is_timed_out(c)) {
+        cut(c);
+        return;
+    }
     /* Known even while bytes before it wait because the HTTP side does not read. */
-    if (end == &c->tcp && c->peer && (is_broken || (events & EPOLLRDHUP)))
-        peer_hang_up(c->peer);
+    if (end == &c->tcp && (is_broken || (events & EPOLLRDHUP)))
+        hang_up(c);
     conn_run(c);
 }
 
@@ -243,7 +270,14 @@ bool conn_tick(struct conn *c, int64_t now_ms)
         conn_kill(c);
         return true;
     }
-    return c->state == CONN_OPEN ? c->protocol->tick(c, now_ms) : true;
+    if (c->state != CONN_OPEN)
+        return true;
+    if (c->out.p && now_ms - c->out_since_ms > c->pump->shared->idle_timeout_ms) {
+        cut(c);
+        return true;
+    }
+    bool needs_more = c->protocol->tick(c, now_ms);
+    return needs_more || c->out.p || c->state != CONN_OPEN;
 }
 
 void conn_end_if_idle(struct conn *c)

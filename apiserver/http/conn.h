@@ -1,6 +1,6 @@
 /* One accepted connection: TLS on one side; on the other, for HTTP/1.1, a socket pair to
- * libmicrohttpd, for HTTP/2 the session itself; and at most one buffer of bytes under way in each
- * direction. Belongs to one pump's thread. */
+ * libmicrohttpd and at times a stream that answers a request, for HTTP/2 the session itself; and at
+ * most one buffer of bytes under way in each direction. Belongs to one pump's thread. */
 #pragma once
 
 #include <openssl/ssl.h>
@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "apiserver/http/flow.h"
 #include "apiserver/http/peer.h"
 
 struct conn;
@@ -55,6 +56,7 @@ struct conn {
     struct peer *peer;
     struct h2 *h2;             /* HTTP/2 */
     struct backlog in, out;    /* towards the HTTP side, towards the client */
+    int64_t out_since_ms;      /* the client has taken nothing of out since */
     bool is_in_over;           /* the client sends no more */
     bool is_pair_shut;         /* and the HTTP side was told, or does not listen */
     bool is_out_over;          /* the HTTP side sends no more */
@@ -62,6 +64,10 @@ struct conn {
     unsigned fed_progress;     /* peer's progress when bytes were last passed in; 0 = never */
     unsigned watched_progress; /* peer's progress that is watched since watched_ms */
     int64_t watched_ms;
+    struct mail handed; /* HTTP/1.1: says that the peer has a stream for us */
+    struct handover handover;
+    struct flow flow;   /* its stream */
+    bool is_flow_ready; /* it may have something to say */
     char addr[64];
 };
 
@@ -72,6 +78,7 @@ struct conn_protocol {
     void (*run)(struct conn *c);
     bool (*tick)(struct conn *c, int64_t now_ms);
     void (*end_if_idle)(struct conn *c);
+    void (*hang_up)(struct conn *c); /* the client is away, for streams; or NULL */
 };
 extern const struct conn_protocol conn_http1, conn_http2;
 /* As tls_new wants them, HTTP/2 first; without it from the second on. */

@@ -1,7 +1,13 @@
 /* HTTP/1.1: bytes go between the client and libmicrohttpd through a socket pair, whose far end is
  * libmicrohttpd's own connection; a side that does not read stops the other. What libmicrohttpd is
- * at, for deadlines and for a client that half-closes, is known by the peer's phase. */
+ * at, for deadlines and for a client that half-closes, is known by the peer's phase.
+ *
+ * An answer that is a stream is handed over once its head is in the pair, while libmicrohttpd's
+ * connection sleeps: what the stream says is put into chunks and encrypted here. At its end
+ * libmicrohttpd goes on: it sends the last chunk through the pair, and takes the next request. */
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,7 +20,11 @@
 #define FLUSH_TIMEOUT_MS 30000 /* for a client to take the last answer */
 /* For bytes sent ahead of an answer; longer than a handler may take. */
 #define STUCK_TIMEOUT_MS 90000
-#define PAIR_BUFFER_BYTES (64 << 10) /* in the kernel, each way */
+#define PAIR_BUFFER_BYTES (64 << 10)   /* in the kernel, each way */
+#define CHUNK_HEAD_MAX 10              /* bytes: eight digits and the line's end */
+#define CHUNK_KEPT ((size_t)256 << 10) /* bytes of the buffer that stay for the next chunk */
+
+static void open_handover(struct mail *m);
 
 static bool start(struct conn *c)
 {
@@ -26,11 +36,100 @@ static bool start(struct conn *c)
         setsockopt(fds[i], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
     c->pair.fd = fds[0];
     c->pair.is_writable = true;
+    c->handed.open = open_handover;
+    c->peer->box = &c->pump->box;
+    c->peer->mail = &c->handed;
     if (!pump_watch(c->pump, &c->pair)) {
         close(fds[1]);
         return false;
     }
     return mhd_add(c->pump->shared->mhd, fds[1], c->peer);
+}
+
+/* ---- streams ---- */
+
+static void on_wake(struct mail *m)
+{
+    struct conn *c = (struct conn *)(void *)((char *)m - offsetof(struct conn, flow));
+    c->is_flow_ready = true;
+    pump_run_again(c);
+}
+
+static void take_over(struct conn *c)
+{
+    struct handover h;
+    if (!peer_take_over(c->peer, &h))
+        return;
+    c->handover = h;
+    flow_start(&c->flow, c->handover.stream, &c->pump->box, on_wake);
+    c->is_flow_ready = true;
+}
+
+/* The head may be in the pair unread, and epoll may not have told of it yet. */
+static void open_handover(struct mail *m)
+{
+    struct conn *c = (struct conn *)(void *)((char *)m - offsetof(struct conn, handed));
+    take_over(c);
+    c->pair.is_readable = true;
+    pump_run_again(c);
+}
+
+static void end_stream(struct conn *c)
+{
+    if (!c->flow.stream)
+        return;
+    flow_fini(&c->flow);
+    c->handover.resume(c->handover.sleeper);
+}
+
+/* A stream that is on its way to us is ended, too. */
+static void hang_up(struct conn *c)
+{
+    peer_hang_up(c->peer);
+    mailbox_cancel(&c->pump->box, &c->handed);
+    take_over(c);
+    end_stream(c);
+}
+
+/* b holds room for the head of a chunk, and its data. */
+static bool send_chunk(struct conn *c, struct buf *b)
+{
+    char head[CHUNK_HEAD_MAX + 1];
+    int n = snprintf(head, sizeof head, "%zx\r\n", b->len - CHUNK_HEAD_MAX);
+    memcpy(b->data + CHUNK_HEAD_MAX - n, head, (size_t)n);
+    buf_puts(b, "\r\n");
+    return conn_send(c, b->data + CHUNK_HEAD_MAX - n, b->len - CHUNK_HEAD_MAX + (size_t)n);
+}
+
+/* What the stream has to say now. False when that is nothing. */
+static bool send_some(struct conn *c, struct buf *b)
+{
+    static const char room[CHUNK_HEAD_MAX];
+    buf_append(b, room, sizeof room);
+    c->is_flow_ready = flow_pull(&c->flow, b);
+    if (buf_failed(b)) {
+        log_warn("connection ended, too much to send at once peer=%s", c->addr);
+        conn_kill(c);
+    } else if (b->len > sizeof room) {
+        return c->handover.is_chunked ? send_chunk(c, b)
+                                      : conn_send(c, b->data + sizeof room, b->len - sizeof room);
+    }
+    return false;
+}
+
+/* After the head, which is out once the pair is empty; nothing else comes from there now. */
+static bool write_stream(struct conn *c)
+{
+    struct buf *b = &c->pump->chunk;
+    if (!c->flow.stream || !c->is_flow_ready || c->out.p || c->pair.is_readable)
+        return false;
+    buf_clear(b);
+    bool is_moved = send_some(c, b);
+    if (b->cap > CHUNK_KEPT)
+        buf_fini(b);
+    if (c->flow.is_over)
+        end_stream(c);
+    return is_moved;
 }
 
 /* ---- from the client to the HTTP side ---- */
@@ -84,7 +183,7 @@ static bool flush_in(struct conn *c)
 static void end_input(struct conn *c)
 {
     c->is_in_over = true;
-    peer_hang_up(c->peer);
+    hang_up(c);
     pump_need_ticks(c);
 }
 
@@ -154,6 +253,7 @@ static void run(struct conn *c)
         is_moved |= read_in(c);
         is_moved = c->state == CONN_OPEN && (conn_flush(c) | is_moved);
         is_moved = c->state == CONN_OPEN && (read_out(c) | is_moved);
+        is_moved = c->state == CONN_OPEN && (write_stream(c) | is_moved);
     }
     if (c->state != CONN_OPEN)
         return;
@@ -212,6 +312,10 @@ static bool is_idle(struct conn *c)
  * not have told of it yet: it is looked for, or a stream would lose its last chunk. */
 static void end_if_idle(struct conn *c)
 {
+    if (c->flow.stream) {
+        c->flow.is_over = c->is_flow_ready = true;
+        run(c);
+    }
     if (!is_idle(c))
         return;
     c->pair.is_readable = true;
@@ -220,5 +324,9 @@ static void end_if_idle(struct conn *c)
         conn_linger(c);
 }
 
-const struct conn_protocol conn_http1 = {
-    .name = "http/1.1", .start = start, .run = run, .tick = tick, .end_if_idle = end_if_idle};
+const struct conn_protocol conn_http1 = {.name = "http/1.1",
+                                         .start = start,
+                                         .run = run,
+                                         .tick = tick,
+                                         .end_if_idle = end_if_idle,
+                                         .hang_up = hang_up};

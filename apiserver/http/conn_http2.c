@@ -50,27 +50,16 @@ static bool write_out(struct conn *c)
     return n > 0 && conn_send(c, p->scratch, n);
 }
 
-/* For a client to take what was sent to it, as long as it takes nothing at all. */
-static void watch_backlog(struct conn *c, bool is_flushed)
-{
-    if (!c->out.p)
-        c->deadline_ms = 0;
-    else if (is_flushed || !c->deadline_ms)
-        conn_set_deadline(c, c->pump->shared->h2->idle_timeout_ms);
-}
-
 static void run(struct conn *c)
 {
-    bool is_moved = true, is_flushed = false;
+    bool is_moved = true;
     for (int i = 0; i < CONN_TURNS && is_moved && c->state == CONN_OPEN; i++) {
         is_moved = conn_flush(c);
-        is_flushed |= is_moved;
         is_moved = c->state == CONN_OPEN && (read_in(c) | is_moved);
         is_moved = c->state == CONN_OPEN && (write_out(c) | is_moved);
     }
     if (c->state != CONN_OPEN)
         return;
-    watch_backlog(c, is_flushed);
     pump_need_ticks(c);
     if (!c->out.p && h2_is_over(c->h2))
         conn_linger(c);
@@ -83,7 +72,7 @@ static bool tick(struct conn *c, int64_t now_ms)
 {
     bool needs_more = h2_tick(c->h2, now_ms);
     run(c);
-    return needs_more || c->deadline_ms || c->state != CONN_OPEN;
+    return needs_more;
 }
 
 static void end_if_idle(struct conn *c)

@@ -390,7 +390,7 @@ void h2_end_input(struct h2 *h)
     h->is_input_over = true;
     for (struct h2_exchange *x = h->exchanges; x; x = next) {
         next = x->next;
-        if (x->stream || !x->is_body_over)
+        if (x->flow.stream || !x->is_body_over)
             h2_exchange_reset(x, NGHTTP2_CANCEL);
     }
 }

@@ -23,8 +23,6 @@
  * (curl before 8) that take being stopped for a failure and miss the answer, and a proxy that hears
  * it early stops its client. */
 #define DRAIN_FACTOR 8
-#define STREAM_CHUNK ((size_t)16 << 10) /* bytes pulled before a frame is filled */
-#define STREAM_BUFFER_MAX ((size_t)64 << 20)
 
 struct h2_call {
     struct work work; /* first */
@@ -174,12 +172,6 @@ static void start_work(struct h2_exchange *x)
 
 /* ---- the request ---- */
 
-static void wake(void *ctx)
-{
-    struct h2_exchange *x = ctx;
-    mailbox_post(x->h->box, &x->mail);
-}
-
 static void go_on(struct h2_exchange *x)
 {
     if (!x->is_deferred)
@@ -199,7 +191,6 @@ static void open_wake(struct mail *m)
 struct h2_exchange *h2_exchange_new(struct h2 *h, int32_t id)
 {
     struct h2_exchange *x = xcalloc(1, sizeof *x);
-    x->mail.open = open_wake;
     x->h = h;
     x->id = id;
     x->to_read = (uint64_t)h->config->max_body * DRAIN_FACTOR;
@@ -226,12 +217,9 @@ static void unlink_exchange(struct h2_exchange *x)
         h->idle_since_ms = now_ms();
 }
 
-/* After the stream is closed nobody wakes it. */
 void h2_exchange_free(struct h2_exchange *x)
 {
-    if (x->stream)
-        x->stream->close(x->stream);
-    mailbox_cancel(x->h->box, &x->mail);
+    flow_fini(&x->flow);
     if (x->call && x->call->is_started)
         make_orphan(x->call);
     else if (x->call)
@@ -389,19 +377,6 @@ void h2_exchange_reset(struct h2_exchange *x, uint32_t code)
 
 /* ---- the answer ---- */
 
-/* False when there is nothing now. */
-static bool refill(struct h2_exchange *x)
-{
-    buf_fini(&x->out); /* a quiet stream holds no memory */
-    x->out_off = 0;
-    x->out.max = STREAM_BUFFER_MAX;
-    int r = 1;
-    while (r == 1 && x->out.len < STREAM_CHUNK && !buf_failed(&x->out))
-        r = x->stream->pull(x->stream, &x->out);
-    x->is_over = r < 0;
-    return x->out.len > 0 || x->is_over;
-}
-
 static ssize_t read_answer(nghttp2_session *session, int32_t id, uint8_t *out, size_t max,
                            uint32_t *flags, nghttp2_data_source *source, void *ctx)
 {
@@ -409,7 +384,7 @@ static ssize_t read_answer(nghttp2_session *session, int32_t id, uint8_t *out, s
     (void)id;
     (void)ctx;
     struct h2_exchange *x = source->ptr;
-    if (x->out_off == x->out.len && !x->is_over && !refill(x)) {
+    if (x->out_off == x->out.len && !x->flow.is_over && !flow_pull(&x->flow, &x->out)) {
         x->is_deferred = true;
         return NGHTTP2_ERR_DEFERRED;
     }
@@ -422,9 +397,9 @@ static ssize_t read_answer(nghttp2_session *session, int32_t id, uint8_t *out, s
     x->out_off += n;
     x->since_ms = now_ms();
     if (x->out_off == x->out.len) {
-        buf_fini(&x->out);
+        buf_fini(&x->out); /* a quiet stream holds no memory */
         x->out_off = 0;
-        if (x->is_over)
+        if (x->flow.is_over)
             *flags |= NGHTTP2_DATA_FLAG_EOF;
     }
     return (ssize_t)n;
@@ -499,26 +474,24 @@ static void answer(struct h2_exchange *x)
     char length[32];
     snprintf(length, sizeof length, "%zu", resp->body.len);
     const char *told = has_body && !resp->stream ? length : NULL;
-    x->is_over = !resp->stream || x->h->is_draining || x->h->is_input_over;
+    bool is_over = !resp->stream || x->h->is_draining || x->h->is_input_over;
     if (has_body && !is_head) {
         x->out = steal(&resp->body);
-        x->stream = steal(&resp->stream);
+        if (resp->stream)
+            flow_start(&x->flow, steal(&resp->stream), x->h->box, open_wake);
     }
-    if (x->stream) {
-        x->stream->wake_ctx = x;
-        x->stream->wake = wake;
-    }
+    x->flow.is_over = is_over;
     x->since_ms = now_ms();
-    if (submit(x, resp, told, x->stream || x->out.len > 0) != 0)
+    if (submit(x, resp, told, x->flow.stream || x->out.len > 0) != 0)
         h2_exchange_reset(x, NGHTTP2_INTERNAL_ERROR);
     call_free(call);
 }
 
 void h2_exchange_end(struct h2_exchange *x)
 {
-    if (!x->stream)
+    if (!x->flow.stream)
         return;
-    x->is_over = true;
+    x->flow.is_over = true;
     go_on(x);
 }
 

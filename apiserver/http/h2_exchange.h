@@ -4,6 +4,7 @@
 
 #include <nghttp2/nghttp2.h>
 
+#include "apiserver/http/flow.h"
 #include "apiserver/http/h2.h"
 
 struct h2_call;
@@ -39,12 +40,11 @@ struct h2 {
 
 /* Small, for there may be many that only wait. */
 struct h2_exchange {
-    struct mail mail; /* first; the stream's wake */
+    struct flow flow; /* first; what the answer's bytes come from, besides out */
     struct h2_exchange *prev, *next;
     struct h2 *h;
-    struct h2_call *call;  /* until it is answered */
-    struct stream *stream; /* what the answer's bytes come from, besides out */
-    struct buf out;        /* to be sent */
+    struct h2_call *call; /* until it is answered */
+    struct buf out;       /* to be sent */
     size_t out_off;
     int64_t since_ms; /* of the body's begin, later of the last byte sent */
     uint64_t to_read; /* bytes of the client's body, wanted or not, before it is told to stop */
@@ -52,7 +52,6 @@ struct h2_exchange {
     bool is_body_over; /* the client's */
     bool is_head_sent; /* the answer has begun */
     bool is_answer_sent;
-    bool is_over;     /* nothing follows out */
     bool is_deferred; /* nothing to send: libnghttp2 waits to be told */
     bool is_reset;
 };

@@ -1,7 +1,8 @@
 /* A request's way through libmicrohttpd (0.9.75): the target as sent (log callback), headers (first
  * call of the access handler), body (further calls), complete (last call): suspend, a worker runs
- * the handler and resumes, the handler is called once more and queues the response. A stream's
- * reader suspends when there is nothing to say and is resumed by peer_wake. */
+ * the handler and resumes, the handler is called once more and queues the response. Of an answer
+ * that is a stream only the head and the end are libmicrohttpd's: in between its connection is
+ * suspended, and the pump sends the stream by itself. */
 #include "apiserver/http/mhd.h"
 
 #include <limits.h>
@@ -23,10 +24,7 @@
 #define CONNECTION_MEMORY ((size_t)96 << 10)
 #define DRAIN_FACTOR                                                                               \
     8 /* this many times max_body is read from a body that is too large, for the 413 to arrive */
-#define STREAM_CHUNK ((size_t)16 << 10) /* bytes collected before a chunk is handed on */
-#define STREAM_BUFFER_MAX ((size_t)64 << 20)
-#define TRIM_MIN ((size_t)4 << 10) /* bytes of a chunk that are not worth a system call later */
-#define FALLBACK_BLOCK 1024 /* bytes libmicrohttpd reads at once from a stream for HTTP/1.0 */
+#define STREAM_BLOCK 1024 /* bytes libmicrohttpd would read at once from a stream */
 
 struct mhd {
     struct mhd_config config;
@@ -35,13 +33,6 @@ struct mhd {
     pthread_mutex_t lock; /* guards what follows */
     struct peer **by_fd;  /* given to mhd_add, not yet started; index = descriptor */
     size_t n_by_fd;
-    struct link *links; /* started */
-};
-
-/* A started connection. */
-struct link {
-    struct link *prev, *next;
-    struct peer *peer;
 };
 
 enum step {
@@ -60,14 +51,11 @@ struct exchange {
     struct peer *peer;
     enum step step;
     bool is_refused; /* the body does not fit beside the others */
+    bool is_chunked; /* an answer of unknown length is: the client is of HTTP/1.1 */
     uint64_t received;
     size_t counted; /* bytes of the body in the budget */
     struct request req;
     struct response resp;
-    struct buf chunk; /* pulled from the stream, not yet taken */
-    size_t chunk_off;
-    bool is_over;    /* the stream has said so */
-    bool is_trimmed; /* libmicrohttpd's send buffer holds no more than a page or two */
 };
 
 /* ---- the target ---- */
@@ -86,8 +74,7 @@ static struct peer *peer_of(struct MHD_Connection *connection)
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    struct link *link = info->socket_context;
-    return link->peer;
+    return info->socket_context;
 }
 
 static void run_handler(struct work *work);
@@ -204,49 +191,14 @@ static bool is_announced_too_large(const struct exchange *x)
 
 /* ---- the answer ---- */
 
-/* The buffer that a sleeping stream would be written to is most of the connection's memory, and was
- * touched by the request. What is in it is of no use to anybody while the reader says that there is
- * nothing: its pages go back. */
-static void trim(struct exchange *x, char *out, size_t max)
+/* Gives the pages of a buffer back. */
+static void trim(char *out, size_t max)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     uintptr_t from = ((uintptr_t)out + page - 1) & ~(page - 1),
               to = ((uintptr_t)out + max) & ~(page - 1);
-    if (!x->is_trimmed && from < to)
+    if (from < to)
         madvise(out + (from - (uintptr_t)out), to - from, MADV_DONTNEED);
-    x->is_trimmed = true;
-}
-
-static ssize_t take_chunk(struct exchange *x, char *out, size_t max)
-{
-    size_t n = x->chunk.len - x->chunk_off;
-    if (n > max)
-        n = max;
-    memcpy(out, x->chunk.data + x->chunk_off, n);
-    x->is_trimmed = x->is_trimmed && n <= TRIM_MIN;
-    x->chunk_off += n;
-    if (x->chunk_off == x->chunk.len) {
-        buf_fini(&x->chunk); /* a quiet stream holds no memory */
-        x->chunk_off = 0;
-    }
-    return (ssize_t)n;
-}
-
-/* What is ready, up to about a chunk; false when there is nothing now. */
-static bool pull_chunk(struct exchange *x)
-{
-    struct stream *s = x->resp.stream;
-    x->chunk.max = STREAM_BUFFER_MAX;
-    int r = 1;
-    while (r == 1 && x->chunk.len < STREAM_CHUNK && !buf_failed(&x->chunk))
-        r = s->pull(s, &x->chunk);
-    x->is_over = r < 0;
-    return x->chunk.len > 0 || x->is_over;
-}
-
-static void suspend(void *connection)
-{
-    MHD_suspend_connection(connection);
 }
 
 static void resume(void *connection)
@@ -254,31 +206,35 @@ static void resume(void *connection)
     MHD_resume_connection(connection);
 }
 
-static ssize_t read_stream(void *ctx, uint64_t pos, char *out, size_t max)
+/* Called for the first time when the head is sent, and then once more, when the stream is over and
+ * the last chunk may follow; in between the connection sleeps, and the pump has the stream. What is
+ * not needed until then goes: the request, and the buffer that would be written to, which is most
+ * of the connection's memory and was touched for the head. */
+static ssize_t hand_over(void *ctx, uint64_t pos, char *out, size_t max)
 {
     (void)pos;
     struct exchange *x = ctx;
-    for (;;) {
-        if (atomic_load(&x->peer->is_gone) || buf_failed(&x->chunk))
-            return MHD_CONTENT_READER_END_WITH_ERROR;
-        if (x->chunk.len > 0)
-            return take_chunk(x, out, max);
-        if (x->is_over || atomic_load(&x->mhd->is_draining))
-            return MHD_CONTENT_READER_END_OF_STREAM;
-        if (pull_chunk(x))
-            continue;
-        trim(x, out, max); /* before sleeping: afterwards the buffer may be in use again */
-        if (peer_sleep(x->peer, x->connection, suspend, resume))
-            return 0;
+    struct stream *stream = steal(&x->resp.stream);
+    if (!stream)
+        return peer_is_gone(x->peer) ? MHD_CONTENT_READER_END_WITH_ERROR
+                                     : MHD_CONTENT_READER_END_OF_STREAM;
+    struct handover h = {
+        .stream = stream, .is_chunked = x->is_chunked, .resume = resume, .sleeper = x->connection};
+    trim(out, max);
+    drop_body(x);
+    request_fini(&x->req);
+    MHD_suspend_connection(x->connection);
+    if (!peer_hand_over(x->peer, &h)) {
+        stream->close(stream);
+        MHD_resume_connection(x->connection);
     }
+    return 0;
 }
 
 static struct MHD_Response *make_stream_response(struct exchange *x)
 {
-    x->resp.stream->wake_ctx = x->peer;
-    x->resp.stream->wake = peer_wake;
     struct MHD_Response *r =
-        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, FALLBACK_BLOCK, read_stream, x, NULL);
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, hand_over, x, NULL);
     /* After the head that answers HEAD libmicrohttpd would send the last chunk; not so to the
      * eldest of clients. */
     if (r && strcmp(x->req.method, "HEAD") == 0)
@@ -363,10 +319,10 @@ static enum MHD_Result on_access(void *ctx, struct MHD_Connection *connection, c
     (void)ctx;
     (void)connection;
     (void)url;
-    (void)version;
     struct exchange *x = *exchange;
     switch (x->step) {
     case STEP_HEAD:
+        x->is_chunked = strcmp(version, "HTTP/1.0") != 0;
         read_head(x, method);
         if (!is_head_sound(&x->req.headers)) {
             fill_bad_response(&x->resp);
@@ -405,7 +361,6 @@ static void on_completed(void *ctx, struct MHD_Connection *connection, void **ex
     drop_body(x);
     response_fini(&x->resp);
     request_fini(&x->req);
-    buf_fini(&x->chunk);
     peer_set_phase(x->peer, PEER_IDLE);
     free(x);
 }
@@ -415,47 +370,22 @@ static void on_completed(void *ctx, struct MHD_Connection *connection, void **ex
 static struct peer *take_by_fd(struct mhd *m, int fd)
 {
     size_t i = (size_t)fd;
-    return i < m->n_by_fd ? steal(&m->by_fd[i]) : NULL;
-}
-
-static struct link *start_link(struct mhd *m, int fd)
-{
-    struct link *link = xcalloc(1, sizeof *link);
     pthread_mutex_lock(&m->lock);
-    link->peer = take_by_fd(m, fd);
-    link->next = m->links;
-    if (m->links)
-        m->links->prev = link;
-    m->links = link;
+    struct peer *peer = i < m->n_by_fd ? steal(&m->by_fd[i]) : NULL;
     pthread_mutex_unlock(&m->lock);
-    return link;
+    return peer;
 }
 
-static void end_link(struct mhd *m, struct link *link)
-{
-    pthread_mutex_lock(&m->lock);
-    if (link->prev)
-        link->prev->next = link->next;
-    else
-        m->links = link->next;
-    if (link->next)
-        link->next->prev = link->prev;
-    pthread_mutex_unlock(&m->lock);
-    peer_unref(link->peer);
-    free(link);
-}
-
-static void on_connection(void *ctx, struct MHD_Connection *connection, void **link,
+static void on_connection(void *ctx, struct MHD_Connection *connection, void **peer,
                           enum MHD_ConnectionNotificationCode what)
 {
-    struct mhd *m = ctx;
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
         const union MHD_ConnectionInfo *info =
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-        *link = start_link(m, info->connect_fd);
+        *peer = take_by_fd(ctx, info->connect_fd);
     } else {
-        end_link(m, *link);
-        *link = NULL;
+        peer_unref(*peer);
+        *peer = NULL;
     }
 }
 
@@ -534,10 +464,6 @@ int mhd_new(const struct mhd_config *config, struct mhd **ret, struct err *err)
 void mhd_drain(struct mhd *m)
 {
     atomic_store(&m->is_draining, true);
-    pthread_mutex_lock(&m->lock);
-    for (struct link *link = m->links; link; link = link->next)
-        peer_wake(link->peer);
-    pthread_mutex_unlock(&m->lock);
 }
 
 void mhd_free(struct mhd *m)

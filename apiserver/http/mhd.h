@@ -27,8 +27,7 @@ int mhd_new(const struct mhd_config *config, struct mhd **ret, struct err *err);
 /* Takes fd (a connected stream socket) and a reference of peer. False when it could not be taken
  * on; fd is closed then too. */
 bool mhd_add(struct mhd *m, int fd, struct peer *peer);
-/* From now on every answer says `Connection: close` and streams end with their terminating chunk.
- * Any thread. */
+/* From now on every answer says `Connection: close`. Any thread. */
 void mhd_drain(struct mhd *m);
 /* Before it, the workers must be stopped (what they have is suspended, and libmicrohttpd does not
  * end with suspended connections), the far end of every connection closed and its peer hung up. */

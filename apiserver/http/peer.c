@@ -52,38 +52,37 @@ enum peer_phase peer_phase_of(unsigned progress)
     return (enum peer_phase)(progress & PHASE_BITS);
 }
 
-bool peer_sleep(struct peer *p, void *sleeper, void (*suspend)(void *sleeper),
-                void (*resume)(void *sleeper))
+bool peer_hand_over(struct peer *p, const struct handover *h)
 {
     pthread_mutex_lock(&p->lock);
-    bool may_sleep = !p->is_woken && !atomic_load(&p->is_gone);
-    p->is_woken = false;
-    if (may_sleep) {
-        p->sleeper = sleeper;
-        p->resume = resume;
-        suspend(sleeper);
+    bool is_taken = !p->is_gone;
+    if (is_taken) {
+        p->handover = *h;
+        mailbox_post(p->box, p->mail);
     }
     pthread_mutex_unlock(&p->lock);
-    return may_sleep;
+    return is_taken;
 }
 
-/* resume runs under the lock: the connection cannot end meanwhile, because ending it takes its own
- * thread, which first has to be woken by this. */
-void peer_wake(void *peer)
+bool peer_take_over(struct peer *p, struct handover *ret)
 {
-    struct peer *p = peer;
     pthread_mutex_lock(&p->lock);
-    if (p->sleeper) {
-        p->resume(p->sleeper);
-        p->sleeper = NULL;
-    } else {
-        p->is_woken = true;
-    }
+    *ret = steal(&p->handover);
     pthread_mutex_unlock(&p->lock);
+    return ret->stream != NULL;
 }
 
 void peer_hang_up(struct peer *p)
 {
-    atomic_store(&p->is_gone, true);
-    peer_wake(p);
+    pthread_mutex_lock(&p->lock);
+    p->is_gone = true;
+    pthread_mutex_unlock(&p->lock);
+}
+
+bool peer_is_gone(struct peer *p)
+{
+    pthread_mutex_lock(&p->lock);
+    bool is_gone = p->is_gone;
+    pthread_mutex_unlock(&p->lock);
+    return is_gone;
 }

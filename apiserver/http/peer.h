@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "apiserver/auth/auth.h"
+#include "apiserver/http/mailbox.h"
 
 /* Where the HTTP side is with the connection. */
 enum peer_phase {
@@ -17,17 +18,26 @@ enum peer_phase {
     PEER_BUSY, /* being handled or answered */
 };
 
+/* A stream that answers a request, for the thread that moves the bytes: the HTTP side has sent the
+ * head, and sleeps until it is resumed to send what follows the stream. */
+struct handover {
+    struct stream *stream;
+    bool is_chunked; /* each piece of it is a chunk of RFC 9112, 7.1 */
+    void (*resume)(void *sleeper);
+    void *sleeper;
+};
+
 struct peer {
     atomic_int refs;
     struct cert_der *chain;
     size_t n_chain;
-    char *addr;           /* 127.0.0.1:40000, for logs */
-    atomic_uint progress; /* changes with every phase; the phase is in the two lowest bits */
-    atomic_bool is_gone;  /* the client sends no more: for a stream it is away */
-    pthread_mutex_t lock; /* guards what follows */
-    void *sleeper;        /* a suspended connection with a stream, or NULL */
-    void (*resume)(void *sleeper);
-    bool is_woken; /* a wake came while nobody slept */
+    char *addr;               /* 127.0.0.1:40000, for logs */
+    atomic_uint progress;     /* changes with every phase; the phase is in the two lowest bits */
+    struct mailbox *box;      /* of the thread that moves the bytes, and */
+    struct mail *mail;        /* what tells it of a handover; both valid until is_gone */
+    pthread_mutex_t lock;     /* guards what follows */
+    struct handover handover; /* not yet taken; without stream = none */
+    bool is_gone;             /* the client sends no more: for a stream it is away */
 };
 
 struct peer *peer_new(struct cert_der *take_chain, size_t n_chain, const char *addr);
@@ -38,10 +48,10 @@ void peer_set_phase(struct peer *p, enum peer_phase phase); /* the HTTP side's t
 unsigned peer_progress(struct peer *p);
 enum peer_phase peer_phase_of(unsigned progress);
 
-/* Puts the connection to sleep by suspend(sleeper) unless a wake came since the last call; then
- * false, and there is something to do. A later wake calls resume(sleeper) once. HTTP side's thread
- * only. */
-bool peer_sleep(struct peer *p, void *sleeper, void (*suspend)(void *sleeper),
-                void (*resume)(void *sleeper));
-void peer_wake(void *peer);        /* any thread */
-void peer_hang_up(struct peer *p); /* is_gone, and wake */
+/* The HTTP side, already asleep, hands a stream over. False when the client is away; then the
+ * stream stays with the caller and nobody resumes it. */
+bool peer_hand_over(struct peer *p, const struct handover *h);
+/* The other thread: takes what was handed over; false when there is nothing. */
+bool peer_take_over(struct peer *p, struct handover *ret);
+void peer_hang_up(struct peer *p); /* from now on nothing is handed over */
+bool peer_is_gone(struct peer *p);

@@ -21,6 +21,9 @@
 #define ACCEPTS 32          /* taken at once, so that a flood does not starve who is in */
 #define TICK_MS 250         /* how exactly deadlines are kept */
 #define ACCEPT_PAUSE_MS 500 /* when descriptors ran out */
+#define VANISHED_MS 90000
+#define UNSENT_BYTES                                                                               \
+    (128 << 10) /* that a socket takes at most beyond what the client has room for */
 
 int64_t pump_now_ms(void)
 {
@@ -106,15 +109,24 @@ static void print_addr(const struct sockaddr_storage *a, char *out, size_t n)
     }
 }
 
-/* A peer that vanished without a word is noticed after about a minute and a half, idle or not. */
-static void set_socket_options(int fd)
+/* A peer that vanished without a word is noticed after about a minute and a half, idle or not; one
+ * that leaves its window closed, after the idle timeout, however little waits for it. What waits in
+ * the kernel is bounded by what was not sent yet, not by SO_SNDBUF, which counts what is on its way
+ * as well and so would limit what a client far away can get; on its way is never more than the
+ * client's side has room for. */
+static void set_socket_options(int fd, int64_t idle_timeout_ms)
 {
-    static const struct {
+    int patience_ms = idle_timeout_ms < VANISHED_MS ? (int)idle_timeout_ms : VANISHED_MS;
+    const struct {
         int level, name, value;
     } options[] = {
-        {SOL_SOCKET, SO_KEEPALIVE, 1},          {IPPROTO_TCP, TCP_KEEPIDLE, 30},
-        {IPPROTO_TCP, TCP_KEEPINTVL, 15},       {IPPROTO_TCP, TCP_KEEPCNT, 4},
-        {IPPROTO_TCP, TCP_USER_TIMEOUT, 90000}, {IPPROTO_TCP, TCP_NODELAY, 1},
+        {SOL_SOCKET, SO_KEEPALIVE, 1},
+        {IPPROTO_TCP, TCP_KEEPIDLE, 30},
+        {IPPROTO_TCP, TCP_KEEPINTVL, 15},
+        {IPPROTO_TCP, TCP_KEEPCNT, 4},
+        {IPPROTO_TCP, TCP_USER_TIMEOUT, patience_ms},
+        {IPPROTO_TCP, TCP_NODELAY, 1},
+        {IPPROTO_TCP, TCP_NOTSENT_LOWAT, UNSENT_BYTES},
     };
     for (size_t i = 0; i < ARRAY_LEN(options); i++)
         setsockopt(fd, options[i].level, options[i].name, &options[i].value,
@@ -132,7 +144,7 @@ static void take_socket(struct pump *p, int fd, const struct sockaddr_storage *f
         log_warn("connection refused, too many are open peer=%s max=%zu", addr, s->max_connections);
         return;
     }
-    set_socket_options(fd);
+    set_socket_options(fd, s->idle_timeout_ms);
     struct conn *c = conn_new(p, fd, addr);
     if (c)
         add_conn(p, c);
@@ -298,6 +310,7 @@ static void wake(void *pump)
 static void pump_destroy(struct pump *p)
 {
     mailbox_fini(&p->box);
+    buf_fini(&p->chunk);
     if (p->epoll_fd >= 0)
         close(p->epoll_fd);
     if (p->wake_fd >= 0)

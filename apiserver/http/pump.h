@@ -23,6 +23,8 @@ struct pump_shared {
     int listen_fd;
     size_t max_connections;
     int64_t handshake_timeout_ms, header_timeout_ms;
+    int64_t idle_timeout_ms; /* for a client to take what was sent to it, as long as it takes
+                                nothing at all */
     atomic_size_t n_connections;
 };
 
@@ -33,12 +35,13 @@ struct pump {
     struct pump_shared *shared;
     pthread_t thread;
     int epoll_fd, wake_fd;
-    struct mailbox box; /* for HTTP/2: answers and wakes */
+    struct mailbox box; /* answers of HTTP/2, streams that HTTP/1.1 hands over, wakes of both */
     struct conn *conns, *timed, *again;
     bool is_accepting;
     atomic_bool is_draining, is_cut;
     int64_t accept_again_ms; /* descriptors ran out: not before */
     char scratch[PUMP_SCRATCH];
+    struct buf chunk; /* of HTTP/1.1, while it is made and sent */
 };
 
 int pump_start(struct pump_shared *shared, struct pump **ret, struct err *err);

@@ -244,6 +244,7 @@ static int start_pumps(struct server *s, struct err *err)
     s->shared.max_connections = s->config.max_connections;
     s->shared.handshake_timeout_ms = s->config.handshake_timeout_ms;
     s->shared.header_timeout_ms = s->config.header_timeout_ms;
+    s->shared.idle_timeout_ms = s->config.idle_timeout_ms;
     int r = 0;
     for (int i = 0; i < PUMPS && r == 0; i++)
         r = pump_start(&s->shared, &s->pumps[i], err);

@@ -136,6 +136,7 @@ int registry_await_ready(struct registry *r, const struct activity_request *req,
                                     .namespace_name = req->namespace_name,
                                     .take_selector = selector,
                                     .send_initial = true,
+                                    .is_prompt = true, /* somebody waits to begin */
                                     .version = {.match = READ_ANY},
                                     .deadline_ms = req->deadline_ms};
     thread_cond_init(&w.woken);

@@ -5,24 +5,24 @@ LIST=$A/namespaces/default/sandboxes # of a server of our own
 
 check_207() { # a controller's informers on all four kinds, with client-go; CONTRACT_CLIENT_GO="0.28.0 0.31.0" adds versions
     local bin n=0
-    for bin in $("$HERE/clients" informers); do
+    for bin in $("$HERE/../compat/clients" informers); do
         n=$((n + 1))
         namespace "$NS-$n"
         is "ok" "$("$bin" "$KUBECONFIG" "$NS-$n" 2>&1 | tail -n 3)"
     done
-    [ $n -gt 0 ] || skip "$("$HERE/clients" why informers)"
+    [ $n -gt 0 ] || skip "tests/compat/clients make go did not succeed"
 }
 
 check_208() { # the official Python client: objects, watch, and what it makes of 410
-    local folder n
-    folder=$("$HERE/clients" python)
-    [ -n "$folder" ] || { skip "$("$HERE/clients" why python)" && return; }
+    local python n
+    python=$("$HERE/../compat/clients" python)
+    [ -n "$python" ] || { skip "tests/compat/clients make python did not succeed" && return; }
     own_up || return
     for n in 1 2 3; do own POST "$LIST" "$(sandbox "p$n")"; done
     etcd_compact
     own_down
     own_up || return
-    PYTHONPATH=$folder python3 - "$KUBECONFIG" "$NS" "${URL[own]}" "${CA[own]}" >"$WORK/python" 2>&1 <<'E' || fail "$(tail -n 5 "$WORK/python")"
+    "$python" - "$KUBECONFIG" "$NS" "${URL[own]}" "${CA[own]}" >"$WORK/python" 2>&1 <<'E' || fail "$(tail -n 5 "$WORK/python")"
 import sys
 from kubernetes import client, config, watch
 

@@ -15,12 +15,13 @@ NUMBER=0 BAD=0
 WORK=$(mktemp -d)
 NAMESPACES=()
 
-ok() { NUMBER=$((NUMBER + 1)) && echo "ok $NUMBER - $1"; }
+# ABOUT, when a test sets it, comes before each text.
+ok() { NUMBER=$((NUMBER + 1)) && echo "ok $NUMBER - ${ABOUT:-}$1"; }
 
 # not_ok TEXT [DETAIL]: the detail goes below as comments, without what is too long to read.
 not_ok() {
     NUMBER=$((NUMBER + 1)) BAD=$((BAD + 1))
-    echo "not ok $NUMBER - $1"
+    echo "not ok $NUMBER - ${ABOUT:-}$1"
     [ -z "${2:-}" ] || printf '%s\n' "$2" | head -n 12 | cut -c1-600 | sed 's/^/#   /'
 }
 
@@ -42,6 +43,9 @@ refused() {
 
 # is TEXT EXPECTED ACTUAL
 is() { if [ "$2" = "$3" ]; then ok "$1"; else not_ok "$1" "expected: $2"$'\n'"got:      $3"; fi; }
+
+# isnt TEXT UNEXPECTED ACTUAL
+isnt() { if [ "$2" != "$3" ]; then ok "$1"; else not_ok "$1" "got: $3"; fi; }
 
 # like TEXT EXTENDED-REGULAR-EXPRESSION ACTUAL: some line matches.
 like() { if grep -qE -- "$2" <<<"$3"; then ok "$1"; else not_ok "$1" "nothing matches: $2"$'\n'"$3"; fi; }

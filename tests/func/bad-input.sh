@@ -378,6 +378,13 @@ post "{\"apiVersion\":\"$GROUP\",\"kind\":\"Sandbox\",\"metadata\":{\"name\":\"a
 taken "of a repeated field the last counts" '.spec.service == false' "${POST[@]}"
 is "with a warning" '299 - "duplicate field \"spec.service\""' "$(header Warning)"
 
+# What is accepted and will be refused by the reconciler is foretold, with the flag that decides.
+api POST "$EXTENSIONS/sandboxclaims" "${JSON[@]}" -d '{"apiVersion":"extensions.agents.x-k8s.io/v1beta1","kind":"SandboxClaim","metadata":{"name":"a"},
+    "spec":{"warmPoolRef":{"name":"p"},"additionalPodMetadata":{"labels":{"team.io/a":"1"}}}}'
+is "IL-006 a claim that asks for a label of another domain is accepted" 201 "$CODE"
+has "IL-006 and warned of, with the flag" "--allowed-label-domains-file: sandbox.users.io" "$(header Warning)"
+settle
+
 # ---- below HTTP: raw bytes over TLS ----
 # raw: sends stdin (LF becomes CRLF); ANSWER is what came back until the server closed or 2 s passed.
 raw() {

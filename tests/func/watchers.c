@@ -39,9 +39,10 @@
 #define STREAMS_PER_CONNECTION 50
 #define OBJECTS 100 /* that are written to */
 #define WRITERS 8
+#define RECORDS_AT_ONCE 16    /* of TLS, read from one connection */
 #define LATENCY_BUCKETS 20000 /* of a millisecond */
 #define LAST_WORDS_MS 60000   /* that the last event may take */
-#define CUT_OFF_MS 120000     /* that a watch which never reads may stay */
+#define CUT_OFF_MS 40000      /* that a watch which never reads may stay after all was written */
 
 static struct {
     int64_t port, readers, silent, writes, seconds, resumes;
@@ -91,8 +92,8 @@ struct connection {
     SSL *ssl;
     bool is_connected, is_silent; /* silent: nothing at all is read from it */
     bool has_reader;
-    nghttp2_session *session;     /* HTTP/2 */
-    struct watch *only;           /* HTTP/1.1 */
+    nghttp2_session *session; /* HTTP/2 */
+    struct watch *only;       /* HTTP/1.1 */
     struct buf out;
     struct buf in; /* HTTP/1.1: what was not understood yet */
     int64_t chunk_left;
@@ -288,6 +289,12 @@ static void h2_begin(struct connection *c)
 
 /* ---- connections ---- */
 
+static void connection_poll(struct connection *c, int how)
+{
+    struct epoll_event e = {.events = EPOLLIN | EPOLLOUT | EPOLLET, .data.ptr = c};
+    epoll_ctl(epoll_fd, how, c->fd, &e);
+}
+
 static void connection_open(struct connection *c, bool is_http2)
 {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)options.port)};
@@ -299,8 +306,7 @@ static void connection_open(struct connection *c, bool is_http2)
     SSL_set_fd(c->ssl, c->fd);
     SSL_set_connect_state(c->ssl);
     c->is_connected = false;
-    struct epoll_event e = {.events = EPOLLIN | EPOLLOUT | EPOLLET, .data.ptr = c};
-    epoll_ctl(epoll_fd, EPOLL_CTL_ADD, c->fd, &e);
+    connection_poll(c, EPOLL_CTL_ADD);
 }
 
 static void connection_close(struct connection *c)
@@ -331,10 +337,11 @@ static void connection_ended(struct connection *c)
         wrong("a connection of many watches ended", 1, 0);
 }
 
+/* So much at once that others have their turn: what is left is told of again. */
 static void connection_read(struct connection *c)
 {
     static char bytes[1 << 18];
-    for (;;) {
+    for (int i = 0; i < RECORDS_AT_ONCE; i++) {
         int n = SSL_read(c->ssl, bytes, sizeof bytes);
         if (n <= 0) {
             int e = SSL_get_error(c->ssl, n);
@@ -348,6 +355,7 @@ static void connection_read(struct connection *c)
         else
             h1_read(c, bytes, (size_t)n);
     }
+    connection_poll(c, EPOLL_CTL_MOD);
 }
 
 static void connection_event(struct connection *c)

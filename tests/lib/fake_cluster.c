@@ -39,22 +39,22 @@ static int fake_get(struct cluster *c, enum child child, const char *ns, const c
 
 struct collected {
     cJSON *list;
-    const char *hash;
+    const char *plural, *hash;
 };
 
 static bool collect(void *ctx, const char *key, void *value)
 {
     struct collected *to = ctx;
-    if (str_has_prefix(key, "pods/") &&
+    if (str_has_prefix(key, to->plural) &&
         str_equal(meta_label(value, "agents.x-k8s.io/sandbox-name-hash"), to->hash))
         json_push(to->list, json_copy(value));
     return true;
 }
 
-static cJSON *fake_list_pods(struct cluster *c, const char *ns, const char *hash)
+static cJSON *fake_list(struct cluster *c, enum child child, const char *ns, const char *hash)
 {
     (void)ns;
-    struct collected to = {.list = json_array(), .hash = hash};
+    struct collected to = {.list = json_array(), .plural = cluster_plural(child), .hash = hash};
     omap_each(fake(c)->objects, NULL, collect, &to);
     return to.list;
 }
@@ -72,6 +72,8 @@ static int fake_create(struct cluster *c, enum child child, const char *ns, cons
     if (fails(c, err))
         return -(int)f->fail_code;
     f->creates++;
+    if (f->before_create)
+        f->before_create(child);
     if (child == CHILD_POD && f->refuse_pods)
         return err_set(err, f->refuse_code ? f->refuse_code : ERR_INVALID, "%s", f->refuse_pods);
     SCOPED_FREE char *key = object_key(child, ns, meta_name(body));
@@ -160,7 +162,7 @@ static void fake_emit(struct cluster *c, const char *ns, cJSON *take_event)
 
 static const struct cluster_vtable fake_vtable = {
     .get = fake_get,
-    .list_pods = fake_list_pods,
+    .list = fake_list,
     .create = fake_create,
     .patch = fake_patch,
     .update = fake_update,

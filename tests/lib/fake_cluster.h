@@ -11,9 +11,10 @@ struct fake_cluster {
     int creates, patches, updates, deletes, events;
     int calls, fail_at; /* the call of that number (from 1) fails; 0 = none */
     enum err_code fail_code;
-    const char *refuse_pods;   /* text: creating a Pod is refused */
-    enum err_code refuse_code; /* as what; 0 = Invalid */
-    bool hold_deleted;         /* Pods get a deletionTimestamp and stay */
+    const char *refuse_pods;                 /* text: creating a Pod is refused */
+    enum err_code refuse_code;               /* as what; 0 = Invalid */
+    void (*before_create)(enum child child); /* what happens as a child is about to be made */
+    bool hold_deleted;                       /* Pods get a deletionTimestamp and stay */
     char last_event[64], last_note[256];
 };
 void fake_cluster_init(struct fake_cluster *f);

@@ -4,14 +4,16 @@
 hash_of() { cat "$@" | sha256sum | cut -c1-12; }
 
 TOOLS=$HERE/tools
-KUBE_VERSION=$(awk '$1 == "k8s.io/kubernetes" && $2 ~ /^v/ { print $2; exit }' "$TOOLS/go.mod")
+# kube_version MODULE: the version of Kubernetes that its go.mod pins.
+kube_version() { sed -nE 's/^(require)?[[:space:]]*k8s\.io\/kubernetes (v[^ ]+).*/\2/p' "$1/go.mod" | head -n 1; }
+KUBE_VERSION=$(kube_version "$TOOLS")
 BIN=$CACHE/kube-$KUBE_VERSION-$(hash_of "$TOOLS/go.mod" "$TOOLS/go.sum")
 HELPERS=$CACHE/helpers-$(hash_of "$TOOLS/go.mod" "$TOOLS/go.sum" "$TOOLS"/*/main.go)
 COREDNS_DIR=$CACHE/coredns-$(hash_of "$HERE/coredns/go.mod" "$HERE/coredns/go.sum" "$HERE/coredns/main.go")
 
 # build_folder FOLDER TITLE MODULE PROGRAM=PACKAGE...
 build_folder() {
-    local folder=$1 title=$2 module=$3 spec flags p rest
+    local folder=$1 title=$2 module=$3 spec flags p rest version
     shift 3
     [ ! -d "$folder" ] || return 0
     command -v go >/dev/null ||
@@ -26,10 +28,11 @@ build_folder() {
         chmod 755 "$tmp"
         log=$folder.log
         : >"$log"
-        rest=${KUBE_VERSION#v1.}
+        version=$(kube_version "$module")
+        version=${version:-$KUBE_VERSION} rest=${version#v1.}
         flags="-s -w"
         for p in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
-            flags="$flags -X $p.gitVersion=$KUBE_VERSION -X $p.gitMajor=1 -X $p.gitMinor=${rest%%.*} -X $p.gitTreeState=clean"
+            flags="$flags -X $p.gitVersion=$version -X $p.gitMajor=1 -X $p.gitMinor=${rest%%.*} -X $p.gitTreeState=clean"
         done
         echo "building $title into $folder (once)"
         STEP=

@@ -95,6 +95,8 @@ static const struct {
     {"1)", "!more text"},
     {"[1,]", "[1]"},
     {"size([1],)", "!missing"},
+    {"size([1], )", "!missing"},
+    {"[1, 2, ].size()", "2"},
     {"[,]", "!missing"},
     {"{1: 2,}", "{1: 2}"},
     {"{1}", "!sign"},

@@ -14,6 +14,7 @@ static const struct {
     const char *reason;
 } allowed[] = {
     {".x-kubernetes-validations", "our own wording of the same rule, and the later rule on names"},
+    {".metadata.properties", "the name, which that rule points at"},
     {".spec.podFailurePolicy", "added after the snapshot"},
     {".status.conditions", "ours: SandboxWarmPool says what keeps it from filling"},
     {".evictionResponders", "PodSpec of 1.37"},

@@ -240,8 +240,23 @@ START_TEST(test_crd)
 }
 END_TEST
 
+/* kube-apiserver refuses a rule that points at what is not declared. */
+START_TEST(test_crd_declares_name)
+{
+    SCOPED(buf_fini) struct buf out = {0};
+    doc_crd_print(&kind_sandbox, &out);
+    SCOPED(json_free_p) cJSON *crd = parse(&out);
+    const cJSON *version = json_at(crd, "spec.versions")->child;
+    const cJSON *schema = json_at(version, "schema.openAPIV3Schema");
+    const cJSON *rule = json_get(schema, "x-kubernetes-validations")->child;
+    ck_assert_str_eq(json_str(rule, "fieldPath"), ".metadata.name");
+    ck_assert_str_eq(json_str(schema, "properties.metadata.properties.name.type"), "string");
+    ck_assert_uint_eq(json_len(json_at(schema, "properties.metadata.properties")), 1);
+}
+END_TEST
+
 SUITE(doc)
 {
     TESTS("documents", test_references, test_operations, test_patch_parameters, test_schemas,
-          test_texts, test_index, test_same_bytes, test_crd);
+          test_texts, test_index, test_same_bytes, test_crd, test_crd_declares_name);
 }

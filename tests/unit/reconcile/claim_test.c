@@ -164,6 +164,24 @@ START_TEST(test_domains)
 }
 END_TEST
 
+/* IL-006: told at the POST, with what is allowed and where that is set. */
+START_TEST(test_foreseen)
+{
+    static const char *const custom[] = {"example.com", "other.io", NULL};
+    const struct claim_settings own = {.label_domains = custom};
+    SCOPED(json_free_p)
+    cJSON *good = claim_with("", ",'additionalPodMetadata':{'labels':{'example.com/a':'1'}}", "");
+    SCOPED(json_free_p)
+    cJSON *bad = claim_with("", ",'additionalPodMetadata':{'labels':{'team.io/a':'1'}}", "");
+    SCOPED_FREE char *text = claim_foresee(bad, &own);
+    ck_assert_ptr_null(claim_foresee(good, &own));
+    ck_assert_str_eq(text, "this claim will be refused: invalid additionalPodMetadata: failed to "
+                           "validate label \"team.io/a\": label domain \"team.io\" is not in the "
+                           "allowlist (labels may have the domains of "
+                           "--allowed-label-domains-file: example.com other.io)");
+}
+END_TEST
+
 START_TEST(test_custom_domain)
 {
     static const char *const custom[] = {"example.com", "agents.x-k8s.io", NULL};
@@ -842,8 +860,8 @@ END_TEST
 
 SUITE(claim)
 {
-    TESTS("claim", test_custom_domain, test_other_namespace, test_assignment, test_adopt,
-          test_adopt_without_template, test_maintain, test_metadata_conflict, test_cold,
+    TESTS("claim", test_custom_domain, test_foreseen, test_other_namespace, test_assignment,
+          test_adopt, test_adopt_without_template, test_maintain, test_metadata_conflict, test_cold,
           test_env_from_init, test_first_observed);
     LOOP("metadata", test_metadata, 0, ARRAY_LEN(metadata_rows));
     LOOP("domains", test_domains, 0, ARRAY_LEN(domain_rows));

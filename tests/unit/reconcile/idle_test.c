@@ -385,6 +385,77 @@ START_TEST(test_wait)
 }
 END_TEST
 
+#define CROWD 5000 /* watches; they are told at most every 100 ms */
+#define CROWD_MS 100
+#define ROUNDS 8
+
+static void nobody_reads(void *ctx)
+{
+    (void)ctx;
+}
+
+static bool is_waiting; /* the wait has seen that it is not ready yet */
+
+static bool spy_is_ready(void *ctx, const cJSON *object)
+{
+    bool is_ready = activity.ops.is_ready(ctx, object);
+    __atomic_store_n(&is_waiting, !is_ready, __ATOMIC_RELEASE);
+    return is_ready;
+}
+
+static void *await_ready(void *arg)
+{
+    struct activity_ops ops = activity.ops;
+    ops.is_ready = spy_is_ready;
+    struct activity_request req = request();
+    SCOPED(err_fini) struct err err = {0};
+    req.ops = &ops;
+    int rc = registry_await_ready(w.registry, &req, &err);
+    ck_assert_msg(rc == 0, "%s", err_text(&err));
+    *(int64_t *)arg = clock_monotonic_ms(&clock_system);
+    return NULL;
+}
+
+/* How long after it is ready a wait for that ends, ms. All have just been told something. */
+static int64_t waited_ms(void)
+{
+    pthread_t thread;
+    int64_t end_ms;
+    clock_fake_advance(&w.clock, 30 * MINUTE_MS);
+    for (int i = 0; i < 3; i++)
+        pass();
+    ck_assert_int_eq(report(), ACTIVITY_WOKEN);
+    pthread_create(&thread, NULL, await_ready, &end_ms);
+    while (!__atomic_load_n(&is_waiting, __ATOMIC_ACQUIRE))
+        sleep_ms(1);
+    pass();
+    make_ready();
+    pass();
+    int64_t begin_ms = clock_monotonic_ms(&clock_system);
+    pthread_join(thread, NULL);
+    is_waiting = false;
+    return end_ms - begin_ms;
+}
+
+/* However many watch Sandboxes: who waits to use one is told before them. */
+START_TEST(test_wait_in_a_crowd)
+{
+    static struct watch *crowd[CROWD];
+    int soon = 0;
+    SCOPED(err_fini) struct err err = {0};
+    begin();
+    pass();
+    for (size_t i = 0; i < CROWD; i++)
+        ck_assert(registry_watch(w.registry, &(struct watch_request){.kind = &kind_sandbox},
+                                 nobody_reads, NULL, &crowd[i], &err) == 0);
+    for (int i = 0; i < ROUNDS; i++)
+        soon += waited_ms() < CROWD_MS / 2;
+    ck_assert_int_ge(soon, ROUNDS / 2);
+    for (size_t i = 0; i < CROWD; i++)
+        watch_close(crowd[i]);
+}
+END_TEST
+
 SUITE(idle)
 {
     LOOP("plan", test_plan, 0, ARRAY_LEN(plans));
@@ -394,7 +465,7 @@ SUITE(idle)
     tcase_add_checked_fixture(tc, setup, teardown);
     const TTest *const tests[] = {test_life,    test_writes_of_activity, test_user_decides,
                                   test_restart, test_resumed_by_user,    test_no_lost_wake,
-                                  test_wait};
+                                  test_wait,    test_wait_in_a_crowd};
     for (size_t i = 0; i < ARRAY_LEN(tests); i++)
         tcase_add_test(tc, tests[i]);
     suite_add_tcase(s, tc);

@@ -572,6 +572,49 @@ START_TEST(test_second_of_two_twins)
 }
 END_TEST
 
+static void pass_of_the_twin(enum child child)
+{
+    struct loop_result r = {0};
+    fx.cluster.before_create = NULL;
+    ck_assert_int_eq(child, CHILD_POD);
+    ck_assert_int_eq(sandbox_pass(fx.reconciler, "ns/a1039599", &r), 0);
+    ck_assert_int_gt(r.again_after_ms, 0);
+    ck_assert_int_lt(r.again_after_ms, 1000);
+}
+
+/* made in the same instant, so that neither sees the other's Pod yet. */
+START_TEST(test_twins_at_once)
+{
+    struct loop_result r = {0};
+    create_named("a1222382", ",\"service\":true");
+    create_named("a1039599", ",\"service\":true");
+    fx.cluster.before_create = pass_of_the_twin;
+    ck_assert_int_eq(sandbox_pass(fx.reconciler, "ns/a1222382", &r), 0);
+    ck_assert(has_child("pods/ns/a1222382") && has_child("services/ns/a1222382"));
+    ck_assert_int_eq(fx.cluster.creates, 2);
+    ck_assert_int_lt(sandbox_pass(fx.reconciler, "ns/a1039599", &r), 0);
+    ck_assert_int_eq(fx.cluster.creates, 2);
+    ck_assert(!has_child("pods/ns/a1039599") && !has_child("services/ns/a1039599"));
+}
+END_TEST
+
+/* who sleeps has no Pod, but a Service that would lead to the twin's. */
+START_TEST(test_twin_of_a_sleeper)
+{
+    struct loop_result r = {0};
+    create_named("a1222382", ",\"operatingMode\":\"Suspended\",\"service\":true");
+    create_named("a1039599", ",\"service\":true");
+    ck_assert_int_eq(sandbox_pass(fx.reconciler, "ns/a1222382", &r), 0);
+    ck_assert(has_child("services/ns/a1222382"));
+    ck_assert_int_lt(sandbox_pass(fx.reconciler, "ns/a1039599", &r), 0);
+    ck_assert_int_eq(fx.cluster.creates, 1);
+    fake_cluster_remove(&fx.cluster, CHILD_SERVICE, "ns", "a1222382");
+    ck_assert_int_eq(sandbox_pass(fx.reconciler, "ns/a1039599", &r), 0);
+    ck_assert_int_eq(sandbox_pass(fx.reconciler, "ns/a1222382", &r), 0);
+    ck_assert(has_child("pods/ns/a1039599") && !has_child("services/ns/a1222382"));
+}
+END_TEST
+
 START_TEST(test_suspended_beside_a_stranger) /* S-t142 */
 {
     put_pod("a", NULL);
@@ -890,6 +933,8 @@ SUITE(sandbox_pass)
         test_not_leading_writes_nothing,
         test_two_owned_pods,
         test_second_of_two_twins,
+        test_twins_at_once,
+        test_twin_of_a_sleeper,
         test_suspended_beside_a_stranger,
         test_stranger_takes_the_annotation_away,
         test_foreign_pod,

@@ -501,31 +501,41 @@ static const struct pod_row {
 };
 
 /* Two names of one hash, f4670002. R-04 */
-#define TWIN_POD(name)                                                                             \
+#define SUSPENDED "\"operatingMode\":\"Suspended\""
+#define TWINS_CHILD(name)                                                                          \
     "[{\"metadata\":{\"name\":\"x\",\"uid\":\"p-9\",\"ownerReferences\":[{\"apiVersion\":"         \
     "\"agents."                                                                                    \
     "x-k8s.io/v1beta1\",\"kind\":\"Sandbox\",\"name\":\"" name                                     \
     "\",\"uid\":\"u-9\",\"controller\":true}]}}]"
 static const struct {
-    const char *id, *labelled;
+    const char *id, *spec, *labelled, *services;
     enum step_verb verb;
+    bool has_twin;
 } twins[] = {
-    {"R-04 the other one has a Pod", TWIN_POD("a1222382"), STEP_REFUSE},
-    {"R-04 an earlier Sandbox of the name", TWIN_POD("a1039599"), STEP_CREATE},
-    {"R-04 a Pod that only has the label", TWIN_POD("other"), STEP_CREATE},
-    {"R-04 nobody", "[]", STEP_CREATE},
+    {"R-04 the other one has a Pod", "", TWINS_CHILD("a1222382"), "[]", STEP_REFUSE, true},
+    {"R-04 the other one sleeps, its Service does not", "", "[]", TWINS_CHILD("a1222382"),
+     STEP_REFUSE, true},
+    {"R-04 suspended: no Service beside the other one's Pod", SUSPENDED, TWINS_CHILD("a1222382"),
+     "[]", STEP_KEEP, true},
+    {"R-04 an earlier Sandbox of the name", "", TWINS_CHILD("a1039599"), "[]", STEP_CREATE, false},
+    {"R-04 its own Service", "", "[]", TWINS_CHILD("a1039599"), STEP_CREATE, false},
+    {"R-04 a Pod that only has the label", "", TWINS_CHILD("other"), "[]", STEP_CREATE, false},
+    {"R-04 nobody", "", "[]", "[]", STEP_CREATE, false},
 };
 
 START_TEST(test_twin)
 {
-    SCOPED(json_free_p)
-    cJSON *sandbox = parse("{\"metadata\":{\"name\":\"a1039599\",\"uid\":\"u-1\"},\"spec\":{}}");
+    SCOPED_FREE char *text = xasprintf(
+        "{\"metadata\":{\"name\":\"a1039599\",\"uid\":\"u-1\"},\"spec\":{%s}}", twins[_i].spec);
+    SCOPED(json_free_p) cJSON *sandbox = parse(text);
     SCOPED(json_free_p) cJSON *labelled = parse(twins[_i].labelled);
+    SCOPED(json_free_p) cJSON *services = parse(twins[_i].services);
     SCOPED(pod_plan_fini) struct pod_plan plan = {0};
-    sandbox_plan_pod(sandbox, &(struct pod_view){.labelled = labelled}, &plan);
+    sandbox_plan_pod(sandbox, &(struct pod_view){.labelled = labelled, .services = services},
+                     &plan);
     ck_assert_msg(plan.step.verb == twins[_i].verb, "%s: verb %d", twins[_i].id, plan.step.verb);
-    ck_assert_msg(plan.has_twin == (twins[_i].verb == STEP_REFUSE), "%s", twins[_i].id);
-    if (plan.has_twin)
+    ck_assert_msg(plan.has_twin == twins[_i].has_twin, "%s", twins[_i].id);
+    if (plan.step.verb == STEP_REFUSE)
         ck_assert_str_eq(plan.step.error,
                          "the names of sandboxes \"a1039599\" and \"a1222382\" have the same hash "
                          "(f4670002), by which their pods are told apart; use another name");
