@@ -284,6 +284,13 @@ static void refuse(struct h2_exchange *x, int status, const char *text)
     answer(x);
 }
 
+/* kube-apiserver has told its client to go on and sends us the body at once; our 100 would reach
+ * that client as the answer's status, and the real one (201, 422) be lost on the way. */
+static bool is_aggregator(struct request *req)
+{
+    return pairs_get(&req->headers, "x-remote-user");
+}
+
 static void send_continue(struct h2_exchange *x)
 {
     static uint8_t name[] = ":status", value[] = "100";
@@ -330,7 +337,7 @@ void h2_exchange_head_done(struct h2_exchange *x)
             x->to_read = 0;
             start_work(x);
         }
-    } else if (is_waiting) {
+    } else if (is_waiting && !is_aggregator(req)) {
         send_continue(x);
     }
 }

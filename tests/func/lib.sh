@@ -87,7 +87,7 @@ authority() {
 leaf() {
     openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$WORK/$1.key" -out "$WORK/$1.csr" -subj "$3" 2>/dev/null
     openssl x509 -req -in "$WORK/$1.csr" -CA "$WORK/$2.crt" -CAkey "$WORK/$2.key" -set_serial "0x$(openssl rand -hex 12)" -days 2 \
-        -out "$WORK/$1.crt" -extfile <(printf 'extendedKeyUsage=%s\nsubjectAltName=DNS:localhost,IP:127.0.0.1\n' "$4") 2>/dev/null
+        -out "$WORK/$1.crt" -extfile <(printf 'extendedKeyUsage=%s\nsubjectAltName=DNS:localhost,DNS:sandbox-apiserver.default.svc,IP:127.0.0.1\n' "$4") 2>/dev/null
 }
 
 authority serving-ca

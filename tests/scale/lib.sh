@@ -7,55 +7,14 @@
 NODE=$OUT/sandbox-node
 SCALE=$ROOT/build/${BUILD%%-*}/tests/scale
 [ -d "$SCALE" ] || SCALE=$OUT/tests/scale
-KUBE_BIN=$(find /var/cache/agent-sandbox -maxdepth 1 -name 'kube-v*' -type d 2>/dev/null | sort -V | tail -n 1)
-[ -x "$KUBE_BIN/kube-apiserver" ] || { skip "$(basename "$0")" "no kube-apiserver here (hack/cluster/cluster build makes it)" && exit 0; }
-KUBE_DIR=$WORK/kube KUBE_URL='' KUBE_PID='' NODE_PID=''
+# shellcheck source=tests/lib/kube.sh
+. "$ROOT/tests/lib/kube.sh"
+kube_is_built || { skip "$(basename "$0")" "$NO_KUBE" && exit 0; }
+NODE_PID=''
 REPLICA_PIDS=() REPLICA_PORTS=()
 FLAGS=() # of every replica
 
 # ---- the cluster ----
-
-kube_launch() {
-    local port=$1
-    "$KUBE_BIN/kube-apiserver" --bind-address 127.0.0.1 --secure-port "$port" --endpoint-reconciler-type none \
-        --etcd-servers "$KUBE_ETCD" --tls-cert-file "$WORK/serving.crt" --tls-private-key-file "$WORK/serving.key" \
-        --client-ca-file "$WORK/client-ca.crt" --authorization-mode AlwaysAllow --disable-admission-plugins ServiceAccount \
-        --service-cluster-ip-range 10.96.0.0/16 --service-account-issuer https://localhost \
-        --service-account-key-file "$WORK/serving.crt" --service-account-signing-key-file "$WORK/serving.key" \
-        --profiling=false </dev/null >"$KUBE_DIR/log" 2>&1 &
-    KUBE_PID=$!
-    PIDS+=("$KUBE_PID")
-    KUBE_URL=https://127.0.0.1:$port
-    within 90 kube_is_ready_or_gone && kill -0 "$KUBE_PID" 2>/dev/null
-}
-kube_is_ready_or_gone() { ! kill -0 "$KUBE_PID" 2>/dev/null || kube GET /readyz; }
-
-# kube METHOD PATH [CURL-ARGUMENT...]: prints the answer; fails unless it is a success.
-kube() {
-    local method=$1 path=$2
-    shift 2
-    curl -sS --fail --globoff --max-time 60 --cacert "$WORK/serving-ca.crt" --cert "$WORK/admin.crt" --key "$WORK/admin.key" \
-        -X "$method" "$@" "$KUBE_URL$path"
-}
-
-kube_up() {
-    mkdir -p "$KUBE_DIR/etcd"
-    KUBE_ETCD=$(etcd_start "$KUBE_DIR/etcd") || { not_ok "the cluster's etcd starts" && exit 1; }
-    kube_launch "$(etcd_random_port)" || kube_launch "$(etcd_random_port)" || {
-        not_ok "kube-apiserver starts" "$(tail -n 5 "$KUBE_DIR/log")"
-        exit 1
-    }
-    cat >"$WORK/kubeconfig" <<C
-apiVersion: v1
-kind: Config
-current-context: it
-contexts: [{name: it, context: {cluster: it, user: it}}]
-clusters: [{name: it, cluster: {server: "$KUBE_URL", certificate-authority: "$WORK/serving-ca.crt"}}]
-users: [{name: it, user: {client-certificate: "$WORK/admin.crt", client-key: "$WORK/admin.key"}}]
-C
-    CLUSTER=(--kubeconfig "$WORK/kubeconfig" --requestheader-client-ca-file "$WORK/client-ca.crt")
-    within 30 kube GET /api/v1/namespaces/default
-}
 
 # kube_count RESOURCE VERB [SUBRESOURCE]: successful calls of a kind that kube-apiserver has answered so far.
 kube_count() {
@@ -172,10 +131,9 @@ scale_down() {
         wait "$NODE_PID"
         is "the simulated node ends with exit code 0" 0 $?
     fi
-    [ -z "$KUBE_PID" ] || { kill -9 "$KUBE_PID" && wait "$KUBE_PID"; } 2>/dev/null
-    etcd_stop "$KUBE_DIR/etcd"
+    kube_down
     etcd_stop "$ETCD_DIR"
-    REPLICA_PIDS=() REPLICA_PORTS=() NODE_PID='' KUBE_PID='' PORT='' SERVER_PID=''
+    REPLICA_PIDS=() REPLICA_PORTS=() NODE_PID='' PORT='' SERVER_PID=''
 }
 
 scale_finish() {

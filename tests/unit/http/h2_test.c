@@ -217,6 +217,10 @@ START_TEST(test_expect_continue)
     ck_assert_int_eq(r->status, 200);
     ck_assert_int_eq(r->n_interim, 1);
     ck_assert(has(r, "body=5\n"));
+    /* Of the aggregator, who does not wait, the client would get 100 for the answer. */
+    pairs_add(&h, "x-remote-user", "somebody");
+    r = ask(&c, "POST", "/", &h, "hello", 5);
+    ck_assert(r->status == 200 && r->n_interim == 0 && has(r, "body=5\n"));
     pairs_fini(&h);
     h2_client_close(&c);
     transport_stop();
