@@ -12,8 +12,13 @@
 #include "apiserver/base/mem.h"
 #include "apiserver/base/yaml_scalar.h"
 
-#define NODES_MAX ((size_t)1000000)  /* values of one text, copies for aliases included */
-#define BYTES_MAX ((size_t)64 << 20) /* of strings, copies included */
+/* What a text may become, copies for aliases included, grows with its length: its memory is paid
+ * for with bytes that were sent. Without aliases a value has a byte of its own. */
+#define NODES_MAX ((size_t)1000000)
+#define NODES_FREE ((size_t)10000)
+#define BYTES_MAX ((size_t)64 << 20) /* of strings */
+#define BYTES_FREE ((size_t)1 << 20)
+#define GROWTH 10 /* times the length of the text, beyond what is free */
 #define DUPLICATES_MAX 100
 #define TAG_PREFIX "tag:yaml.org,2002:"
 
@@ -499,16 +504,21 @@ static bool check_duplicates(struct reader *r)
     return false;
 }
 
+static size_t allowance(size_t text_bytes, size_t n_free, size_t max)
+{
+    return text_bytes < (max - n_free) / GROWTH ? n_free + text_bytes * GROWTH : max;
+}
+
 static void reader_init(struct reader *r, const char *p, size_t n, const struct json_opts *opts,
                         struct err *err)
 {
     size_t depth = opts && opts->max_depth ? opts->max_depth : YAML_DEPTH_MAX;
+    size_t nodes = allowance(n, NODES_FREE, NODES_MAX);
     *r = (struct reader){
         .flags = opts ? opts->flags : 0,
         .max_depth = depth < YAML_DEPTH_MAX ? depth : YAML_DEPTH_MAX,
-        .nodes_left =
-            opts && opts->max_nodes && opts->max_nodes < NODES_MAX ? opts->max_nodes : NODES_MAX,
-        .bytes_left = BYTES_MAX,
+        .nodes_left = opts && opts->max_nodes && opts->max_nodes < nodes ? opts->max_nodes : nodes,
+        .bytes_left = allowance(n, BYTES_FREE, BYTES_MAX),
         .err = err,
     };
     if (!yaml_parser_initialize(&r->yaml))

@@ -228,6 +228,25 @@ START_TEST(alias_expansion_is_bounded)
 }
 END_TEST
 
+/* An anchor of a Pod template, in all of a long list; and a short text that would grow large. */
+START_TEST(copies_are_paid_for_with_text)
+{
+    SCOPED(buf_fini) struct buf text = {0};
+    SCOPED(json_free_p) cJSON *tree = NULL;
+    buf_puts(&text, "x: &x [");
+    for (int i = 0; i < 99; i++)
+        buf_puts(&text, "a long word,");
+    buf_puts(&text, "]\nall:\n");
+    for (int i = 0; i < 100; i++)
+        buf_puts(&text, "- *x\n");
+    ck_assert_int_eq(yaml_parse(text.data, text.len, NULL, &tree, NULL), 0);
+    ck_assert_int_eq(json_len(json_at(tree, "all")), 100);
+    for (int i = 0; i < 4000; i++)
+        buf_puts(&text, "- *x\n");
+    expect_too_large(&text);
+}
+END_TEST
+
 START_TEST(alias_bytes_are_bounded)
 {
     SCOPED(buf_fini) struct buf text = {0};
@@ -532,8 +551,8 @@ SUITE(yaml)
     LOOP("refuses", refuses, 0, ARRAY_LEN(bad));
     TESTS("reading", keeps_last_duplicate, replaces_bad_utf8, reads_only_the_given_bytes,
           first_document, all_documents);
-    TESTS("limits", alias_expansion_is_bounded, alias_bytes_are_bounded, nested_anchors_are_bounded,
-          depth_is_bounded, deep_and_long);
+    TESTS("limits", alias_expansion_is_bounded, copies_are_paid_for_with_text,
+          alias_bytes_are_bounded, nested_anchors_are_bounded, depth_is_bounded, deep_and_long);
     TESTS("printing", prints_as_kubectl_does, long_keys_read_back, prints_scalars_and_nothing,
           quotes_times);
     LOOP("strings", string_reads_back, 0, ARRAY_LEN(strings));
