@@ -32,6 +32,7 @@
 #include "reconcile/reconcile.h"
 #include "storage/compactor.h"
 #include "storage/etcd.h"
+#include "storage/etcd_child.h"
 #include "storage/lease.h"
 #include "storage/memstore.h"
 
@@ -44,7 +45,7 @@ struct flags {
     char **requestheader_allowed_names;
     const char *kubeconfig;
     bool without_cluster, standalone;
-    const char *data_dir;
+    const char *data_dir, *etcd_program;
     const char *store;
     char **etcd_servers;
     const char *etcd_ca_file, *etcd_cert_file, *etcd_key_file;
@@ -94,10 +95,14 @@ static const struct flag flag_rows[] = {
     {"data-dir", FLAG_STRING, AT(data_dir), NULL, 0, 0,
      "standalone: folder of certificates and kubeconfigs; absent = /var/lib/agent-sandbox for "
      "root, else ~/.local/share/agent-sandbox"},
-    {"store", FLAG_STRING, AT(store), "etcd", 0, 0,
-     "etcd, or memory (everything is lost at the end)"},
-    {"etcd-servers", FLAG_LIST, AT(etcd_servers), "http://127.0.0.1:2379", 0, 0,
-     "URLs of etcd, tried in order"},
+    {"store", FLAG_STRING, AT(store), NULL, 0, 0,
+     "etcd, or memory (everything is lost at the end); absent = etcd, standalone without the "
+     "program memory"},
+    {"etcd-servers", FLAG_LIST, AT(etcd_servers), NULL, 0, 0,
+     "URLs of etcd, tried in order; absent = http://127.0.0.1:2379, standalone an etcd of the "
+     "server's own, with its data in the folder"},
+    {"etcd-program", FLAG_STRING, AT(etcd_program), "etcd", 0, 0,
+     "standalone: the program of that etcd, found in PATH unless it has a slash"},
     {"etcd-cafile", FLAG_STRING, AT(etcd_ca_file), NULL, 0, 0,
      "PEM bundle that etcd's certificate is checked against"},
     {"etcd-certfile", FLAG_STRING, AT(etcd_cert_file), NULL, 0, 0, "client certificate for etcd"},
@@ -192,9 +197,9 @@ static bool flags_check(const struct flags *f)
         wrong = "--standalone makes its certificates itself, and has no cluster";
     else if (!f->standalone && (!f->cert_file || !f->key_file))
         wrong = "--tls-cert-file and --tls-private-key-file are required";
-    else if (!str_equal(f->store, "etcd") && !str_equal(f->store, "memory"))
+    else if (f->store && !str_equal(f->store, "etcd") && !str_equal(f->store, "memory"))
         wrong = "--store is etcd or memory";
-    else if (!f->etcd_servers[0])
+    else if (f->etcd_servers && !f->etcd_servers[0])
         wrong = "--etcd-servers is empty";
     else if (!f->etcd_cert_file != !f->etcd_key_file)
         wrong = "--etcd-certfile and --etcd-keyfile go together";
@@ -237,6 +242,7 @@ struct app {
     _Atomic int64_t store_answered_ms; /* when it was last found well */
     char *identity;
     struct local_identity local; /* standalone */
+    struct etcd_child *etcd;     /* standalone */
 };
 
 static int namespace_state(void *ctx, const char *name, enum namespace_state *ret, struct err *err)
@@ -424,6 +430,38 @@ static int start_auth(struct app *a, struct err *err)
     return 0;
 }
 
+/* An etcd for this server alone; without the program everything is kept in memory, unless that was
+ * not meant. */
+static int start_own_etcd(struct app *a, struct err *err)
+{
+    struct flags *f = &a->flags;
+    const struct local_identity *l = &a->local;
+    SCOPED_FREE char *program = etcd_child_find(f->etcd_program);
+    SCOPED_FREE char *data = xasprintf("%s/etcd", l->dir);
+    SCOPED_FREE char *log = xasprintf("%s/etcd.log", l->dir);
+    if (!program && f->store)
+        return err_set(err, ERR_INVALID, "--store=etcd, but there is no program %s",
+                       f->etcd_program);
+    if (!program) {
+        log_warn("there is no program %s to keep objects with", f->etcd_program);
+        f->store = "memory";
+        return 0;
+    }
+    const struct etcd_child_config config = {.program = program,
+                                             .data_dir = data,
+                                             .log_file = log,
+                                             .ca_file = l->etcd_ca,
+                                             .cert_file = l->etcd_cert,
+                                             .key_file = l->etcd_key};
+    if (etcd_child_start(&config, &a->etcd, err) < 0)
+        return -(int)err->code;
+    strv_add(&f->etcd_servers, xstrdup(etcd_child_url(a->etcd)));
+    f->etcd_ca_file = l->etcd_ca;
+    f->etcd_cert_file = l->etcd_client_cert;
+    f->etcd_key_file = l->etcd_client_key;
+    return 0;
+}
+
 /* Certificates of the server's own, before anything that reads them. */
 static int prepare_standalone(struct app *a, struct err *err)
 {
@@ -437,7 +475,7 @@ static int prepare_standalone(struct app *a, struct err *err)
     f->cert_file = a->local.serving_cert;
     f->key_file = a->local.serving_key;
     f->client_ca_file = a->local.ca_cert;
-    return 0;
+    return str_equal(f->store, "memory") || f->etcd_servers ? 0 : start_own_etcd(a, err);
 }
 
 /* The reconciler's client points at this very server. */
@@ -581,6 +619,7 @@ static void app_stop(struct app *a)
     namespaces_stop(a->namespaces);
     store_compactor_stop(a->compactor);
     store_free(a->store);
+    etcd_child_stop(a->etcd);
     kube_free(a->kube);
     fetch_free(a->fetch);
 }
@@ -633,6 +672,9 @@ static char *make_identity(const struct flags *flags)
     char host[256] = "";
     if (flags->identity)
         return xstrdup(flags->identity);
+    if (flags->standalone)
+        return xstrdup(
+            "standalone"); /* nobody else leads, so one that starts again need not wait */
     gethostname(host, sizeof host - 1);
     return xasprintf("%s-%ld", host, (long)getpid());
 }
@@ -653,6 +695,8 @@ int main(int argc, char **argv)
     }
     if (!app.flags.bind_address)
         app.flags.bind_address = app.flags.standalone ? "127.0.0.1" : "0.0.0.0";
+    if (!app.flags.standalone && !app.flags.etcd_servers)
+        strv_add(&app.flags.etcd_servers, xstrdup("http://127.0.0.1:2379"));
     if (app.flags.standalone)
         kinds_served = kinds_standalone;
     if (rc == 0) {

@@ -1,5 +1,6 @@
-/* Files: ca, serving, and one certificate a user; NAME.crt and NAME.key each. Users' certificates
- * also stand in NAME.kubeconfig, whole, so that one file is all that a user has to be given. */
+/* Files: ca, serving, those of etcd, and one certificate a user; NAME.crt and NAME.key each. Users'
+ * certificates also stand in NAME.kubeconfig, whole, so that one file is all that a user has to be
+ * given. */
 #include "apiserver/auth/local.h"
 
 #include <errno.h>
@@ -32,6 +33,11 @@ void local_identity_fini(struct local_identity *l)
     free(l->serving_key);
     free(l->server_config);
     free(l->admin_config);
+    free(l->etcd_ca);
+    free(l->etcd_cert);
+    free(l->etcd_key);
+    free(l->etcd_client_cert);
+    free(l->etcd_client_key);
     free(l->dir);
 }
 
@@ -102,6 +108,26 @@ static char *alternatives(const char *host)
                      !host || is_any ? "" : host);
 }
 
+/* etcd's own gateway connects to itself with its certificate, hence it is a client's as well. */
+static int ensure_etcd(const char *dir, struct err *err)
+{
+    SCOPED(pair_pem_fini) struct pair_pem ca = {0}, member = {0}, client = {0};
+    const struct issue_request authority = {
+        .common_name = "agent-sandbox-etcd", .is_authority = true, .days = CA_DAYS};
+    struct issue_request leaf = {.common_name = "etcd",
+                                 .alternatives = "DNS:localhost,IP:127.0.0.1",
+                                 .is_server = true,
+                                 .is_client = true,
+                                 .from = &ca,
+                                 .days = LEAF_DAYS};
+    if (ensure(dir, "etcd-ca", &authority, &ca, err) < 0 ||
+        ensure(dir, "etcd", &leaf, &member, err) < 0)
+        return -(int)err->code;
+    leaf = (struct issue_request){
+        .common_name = "sandbox-apiserver", .is_client = true, .from = &ca, .days = LEAF_DAYS};
+    return ensure(dir, "etcd-client", &leaf, &client, err);
+}
+
 int local_identity_prepare(const char *dir, const char *host, struct local_identity *ret,
                            struct err *err)
 {
@@ -115,7 +141,7 @@ int local_identity_prepare(const char *dir, const char *host, struct local_ident
                                          .from = &ca,
                                          .days = LEAF_DAYS};
     if (make_dir(dir, err) < 0 || ensure(dir, "ca", &authority, &ca, err) < 0 ||
-        ensure(dir, "serving", &server, &serving, err) < 0)
+        ensure(dir, "serving", &server, &serving, err) < 0 || ensure_etcd(dir, err) < 0)
         return -(int)err->code;
     for (size_t i = 0; i < ARRAY_LEN(users); i++) {
         SCOPED(pair_pem_fini) struct pair_pem user = {0};
@@ -132,6 +158,11 @@ int local_identity_prepare(const char *dir, const char *host, struct local_ident
                                    .serving_key = path_of(dir, "serving", "key"),
                                    .server_config = path_of(dir, "server", "kubeconfig"),
                                    .admin_config = path_of(dir, "admin", "kubeconfig"),
+                                   .etcd_ca = path_of(dir, "etcd-ca", "crt"),
+                                   .etcd_cert = path_of(dir, "etcd", "crt"),
+                                   .etcd_key = path_of(dir, "etcd", "key"),
+                                   .etcd_client_cert = path_of(dir, "etcd-client", "crt"),
+                                   .etcd_client_key = path_of(dir, "etcd-client", "key"),
                                    .dir = xstrdup(dir)};
     return 0;
 }

@@ -9,6 +9,8 @@ struct local_identity { /* starts as {0}; local_identity_fini. Paths of files in
     char *serving_cert, *serving_key;
     char *server_config; /* kubeconfig of the server itself, for its own reconciler */
     char *admin_config;
+    char *etcd_ca, *etcd_cert, *etcd_key;     /* of an etcd of one's own, under an authority that */
+    char *etcd_client_cert, *etcd_client_key; /* signs nobody else */
     char *dir;
 };
 void local_identity_fini(struct local_identity *l);

@@ -1,4 +1,4 @@
-# A server without a cluster (--standalone) over a real etcd, with a simulated node: it serves the kinds of Kubernetes that sandboxes
+# A server without a cluster (--standalone) and the etcd that it starts, with a simulated node: it serves the kinds of Kubernetes that sandboxes
 # need, empties namespaces, deletes what lost its owner, and makes Sandboxes of Pods like in a cluster. kubectl is used where it is.
 # shellcheck shell=bash disable=SC2119 source=tests/func/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -11,7 +11,7 @@ CORE=/api/v1/namespaces/default
 standalone_launch() {
     STARTS=$((STARTS + 1))
     SERVER_LOG=$WORK/server-$STARTS.log
-    "$SERVER" --standalone --data-dir="$DATA" --secure-port="$PORT" --etcd-servers="$ETCD_URL" </dev/null >"$SERVER_LOG" 2>&1 &
+    "$SERVER" --standalone --data-dir="$DATA" --secure-port="$PORT" --etcd-program="$(etcd_program)" </dev/null >"$SERVER_LOG" 2>&1 &
     SERVER_PID=$!
     within 60 eval "grep -q 'kubeconfig file=' '$SERVER_LOG' || ! kill -0 $SERVER_PID" && kill -0 "$SERVER_PID" 2>/dev/null
 }
@@ -37,7 +37,9 @@ gone() { api GET "$1" && [ "$CODE" = 404 ]; }
 # post PATH JSON: creates it.
 post() { answers "creates $(jq -r '.kind + " " + .metadata.name' <<<"$2")" 201 POST "$1" "${JSON[@]}" -d "$2"; }
 
-etcd_up
+# etcd_pid: of the server's own.
+etcd_pid() { pgrep -P "$SERVER_PID"; }
+
 standalone_up
 
 # ---- what is served, and to whom ----
@@ -131,11 +133,19 @@ post "$CORE/configmaps" "$(jq -cn --arg uid "$owner" '{apiVersion: "v1", kind: "
     [{apiVersion: "v1", kind: "ConfigMap", name: "owner", uid: $uid}]}}')"
 t "whose owner is gone already goes, too" within 30 gone "$CORE/configmaps/late"
 
-# ---- both are killed ----
+# ---- one is killed, then both ----
 
+before=$(etcd_pid)
+kill -9 "$before"
+t "an etcd that is killed is started again" within 30 eval "etcd_pid | grep -qv '^$before\$'"
+t "and what was there is there" within 30 there "$CORE/configmaps/owned" '.kind == "ConfigMap"'
+before=$(etcd_pid)
 server_kill
-etcd_kill
-etcd_up
+t "an etcd whose server is killed ends" within 30 eval "! kill -0 $before"
+standalone_up
+kill -9 "$(etcd_pid)" "$SERVER_PID"
+wait "$SERVER_PID" 2>/dev/null
+SERVER_PID=''
 standalone_up
 t "what was there is there after a kill of server and store" there "$EXTENSIONS/sandboxclaims/c" '.status.sandbox.name != null'
 t "with its Pods" there "$CORE/pods" '.items | length == 3'
@@ -171,3 +181,10 @@ fi
 t "the namespace is gone" within 30 gone /api/v1/namespaces/work
 api GET /api/v1/pods
 is "with its Pods" "" "$(q '.items[] | select(.metadata.namespace == "work") | .metadata.name')"
+
+# ---- the end ----
+
+before=$(etcd_pid)
+server_stop
+is "the server ends with exit code 0" 0 $?
+t "and its etcd with it" eval "! kill -0 $before"
