@@ -7,19 +7,19 @@ check_209() { # kubectl wait returns promptly, for a condition and for the delet
     [ "$CLUSTER_NODE" = real ] || { skip "the cluster has a fake node" && return; }
     living waited >"$WORK/waited.json"
     kc create -f "$WORK/waited.json"
-    kc wait sandbox/waited --for=condition=Ready --timeout=30s
+    kc wait sandbox/waited --for=condition=Ready --timeout=150s
     is "0 sandbox.agents.x-k8s.io/waited condition met" "$RC $OUT"
     local began=$EPOCHREALTIME
     kc wait sandbox/waited --for=condition=Ready --timeout=10s
     is "0 sandbox.agents.x-k8s.io/waited condition met" "$RC $OUT"
-    below 2 "$(awk -v a="$began" -v b="$EPOCHREALTIME" 'BEGIN { print b - a }')"
-    kubectl -n "$NS" wait sandbox/waited --for=delete --timeout=20s >"$WORK/wait" 2>&1 &
+    took 2 "$(since "$began")"
+    kubectl -n "$NS" wait sandbox/waited --for=delete --timeout=100s >"$WORK/wait" 2>&1 &
     local waiter=$!
     sleep 0.5
     kc delete sandbox waited
     began=$EPOCHREALTIME
     wait $waiter || fail "wait --for=delete: $(<"$WORK/wait")"
-    below 2 "$(awk -v a="$began" -v b="$EPOCHREALTIME" 'BEGIN { print b - a }')"
+    took 2 "$(since "$began")"
 }
 
 described() { kubectl -n "$NS" describe sandbox told | grep -A20 '^Events:' | grep -E 'Normal|Warning'; }

@@ -126,12 +126,12 @@ check_27() { # system:kube-aggregator, without any group, gets the discovery doc
 
 check_28() { # a hundred equal requests need few reviews
     own_recorded || return
-    local before after
+    local before after began=$SECONDS
     before=$(recorded /subjectaccessreviews | wc -l)
     seq 100 | sed "s|.*|url=\"${URL[own]}$B\"\noutput=/dev/null|" >"$WORK/hundred"
     curl -sS --cacert "${CA[own]}" --cert "$WORK/jane.crt" --key "$WORK/jane.key" -K "$WORK/hundred" || fail "curl failed"
     after=$(recorded /subjectaccessreviews | wc -l)
-    below 4 $((after - before))
+    below $((4 + 3 * ((SECONDS - began) / 10))) $((after - before)) # what is remembered is for 10 s
 }
 
 check_29() { # a right that is taken away is gone within 10 s
@@ -160,11 +160,16 @@ check_31() { # resourceNames hold for the watch of one object
     has ADDED "$BODY"
     cx nora GET "$B?watch=true&timeoutSeconds=1"
     refused 403 Forbidden 'User "nora" cannot watch resource "sandboxes"'
-    OUT=$(timeout 3 kubectl -n "$NS" get sandbox a -w --as nora 2>&1)
-    is 124 $?
-    hasnt Forbidden "$OUT"
-    OUT=$(timeout 5 kubectl -n "$NS" get sandboxes -w --as nora 2>&1)
-    is 1 $?
+    kubectl -n "$NS" get sandbox a -w --as nora >"$WORK/nora" 2>&1 &
+    local watcher=$!
+    PIDS+=($watcher)
+    soon 5 has_lines "$WORK/nora" 2 # headings, and the object as it is
+    merge "$B/a" '{"metadata":{"annotations":{"seen":"by-nora"}}}'
+    soon 5 has_lines "$WORK/nora" 3
+    hasnt Forbidden "$(<"$WORK/nora")"
+    kill $watcher
+    kc get sandboxes -w --as nora
+    is 1 $RC
     has Forbidden "$OUT"
 }
 
@@ -177,7 +182,6 @@ check_32() { # rights on sandboxes/status alone are not rights on sandboxes
 }
 
 check_33() { # an apply that would create needs the right to create
-    needs apply || return
     role paul get,patch sandboxes.agents.x-k8s.io
     applied() { TYPE=application/apply-patch+yaml cx paul PATCH "$B/a?fieldManager=m&force=true" "$(sandbox a)" && [ "$CODE" = 200 ]; }
     soon 12 applied
@@ -193,12 +197,12 @@ check_34() { # without reviews nobody is let in
     own_recorded || return
     kill "$PROXY_PID"
     wait "$PROXY_PID" 2>/dev/null
-    sleep 11 # what was reviewed before is remembered for 10 s
-    MAX_TIME=40 IDENTITY=jane own GET "$B"
+    local unseen=$A/namespaces/$NS-unseen/sandboxes # what was reviewed before is remembered
+    MAX_TIME=40 IDENTITY=jane own GET "$unseen"
     code 401 403 500 503
     MAX_TIME=40 IDENTITY=nobody own GET "$B" "" -H "Authorization: Bearer unseen-$RANDOM"
     code 401 500 503
-    MAX_TIME=40 VIA=own cx jane GET "$B"
+    MAX_TIME=40 VIA=own cx jane GET "$unseen"
     code 401 403 500 503
 }
 

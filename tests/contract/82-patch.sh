@@ -71,7 +71,6 @@ check_175() { # kubectl's own writes
     sandbox a175 '.metadata.labels = {c: "d"} | .spec.operatingMode = "Suspended"' >"$WORK/a.json"
     kc replace -f "$WORK/a.json"
     is "0 sandbox.agents.x-k8s.io/a175 replaced" "$RC $OUT"
-    needs tracking || return
     kc label sandbox a175 e=f && kc annotate sandbox a175 g=h && kc patch sandbox a175 --type=merge -p '{"spec":{"service":true}}'
     KUBE_EDITOR='sed -i s,example.org/app:1,example.org/app:2,' kc edit sandbox a175
     is "kubectl-annotate/Update kubectl-create/Update kubectl-edit/Update kubectl-label/Update kubectl-patch/Update kubectl-replace/Update" "$(managers a175)"
@@ -106,7 +105,6 @@ check_177() { # kubectl diff
 }
 
 check_178() { # apply creates
-    needs apply || return
     apply "$B/a178" "$(sandbox a178)" kubectl
     is "201 kubectl Apply agents.x-k8s.io/v1beta1" "$CODE $(q '.metadata.managedFields[0] | "\(.manager) \(.operation) \(.apiVersion)"')"
     only aggregator || return
@@ -117,7 +115,6 @@ check_178() { # apply creates
 }
 
 check_179() { # the same again is no write
-    needs apply || return
     apply "$B/a179" "$(sandbox a179)"
     RV=$(version)
     apply "$B/a179" "$(sandbox a179)"
@@ -125,7 +122,6 @@ check_179() { # the same again is no write
 }
 
 check_180() { # another manager with another value is a conflict; force takes the field
-    needs apply || return
     apply "$B/a180" "$(whole a180 'service: true')" one
     apply "$B/a180" "$(part a180 'service: false')" two
     refused 409 Conflict 'Apply failed with 1 conflict: conflict with "one": .spec.service'
@@ -144,7 +140,6 @@ check_180() { # another manager with another value is a conflict; force takes th
 }
 
 check_181() { # another manager with the same value shares the field
-    needs apply || return
     apply "$B/a181" "$(whole a181 'service: true')" one
     apply "$B/a181" "$(part a181 'service: true')" two
     code 200
@@ -156,14 +151,12 @@ check_181() { # another manager with the same value shares the field
 }
 
 check_182() { # a field that its only owner leaves out goes
-    needs apply || return
     apply "$B/a182" "$(whole a182 'service: true')"
     apply "$B/a182" "$(whole a182)"
     is "200 null" "$CODE $(q .spec.service)"
 }
 
 check_183() { # items of a map list have their own owners
-    needs apply || return
     local container='podTemplate: {spec: {containers: [{name: "%s", image: "x"}]}}'
     # shellcheck disable=SC2059
     mine() { part a183 "$(printf "$container" "$1")"; }
@@ -175,7 +168,6 @@ check_183() { # items of a map list have their own owners
 }
 
 check_184() { # an atomic list has one owner
-    needs apply || return
     local container='podTemplate: {spec: {containers: [{name: "main", command: ["%s"]}]}}'
     # shellcheck disable=SC2059
     mine() { part a184 "$(printf "$container" "$1")"; }
@@ -185,7 +177,6 @@ check_184() { # an atomic list has one owner
 }
 
 check_185() { # apply has a manager, other patches no force
-    needs apply || return
     make a185
     TYPE=application/apply-patch+yaml api PATCH "$B/a185" "$(part a185 'service: true')"
     refused 422 Invalid "fieldManager: Required value: is required for apply patch"
@@ -194,7 +185,6 @@ check_185() { # apply has a manager, other patches no force
 }
 
 check_186() { # what an apply may not have
-    needs apply || return
     make a186
     apply "$B/a186" "$(sandbox a186 '.metadata.managedFields = []')"
     refused 400 BadRequest "metadata.managedFields must be nil"
@@ -205,7 +195,6 @@ check_186() { # what an apply may not have
 }
 
 check_187() { # apply to the status
-    needs apply || return
     apply "$B/a187" "$(sandbox a187 '.status = {serviceFQDN: "main"}')"
     is "201 null" "$CODE $(q .status)"
     hasnt f:status "$(fields_of a187 one)"
@@ -221,7 +210,6 @@ check_187() { # apply to the status
 }
 
 check_188() { # a controller's status is no conflict
-    needs apply || return
     apply "$B/a188" "$(sandbox a188)"
     api GET "$B/a188"
     api PUT "$B/a188/status?fieldManager=controller" "$(jq -c '.status = {serviceFQDN: "x"}' "$WORK/body")"
@@ -231,14 +219,12 @@ check_188() { # a controller's status is no conflict
 }
 
 check_189() { # a field of whoever created it is a conflict
-    needs apply || return
     api POST "$B?fieldManager=kubectl-create" "$(whole a189 'service: true')"
     apply "$B/a189" "$(part a189 'service: false')" other
     refused 409 Conflict 'conflict with "kubectl-create" using agents.x-k8s.io/v1beta1: .spec.service'
 }
 
 check_190() { # from kubectl apply to kubectl apply --server-side
-    needs apply || return
     only aggregator || return
     whole a190 'service: true' >"$WORK/a.json"
     kc apply -f "$WORK/a.json"
@@ -249,7 +235,6 @@ check_190() { # from kubectl apply to kubectl apply --server-side
 }
 
 check_191() { # scale takes the field; applying it again by its old owner
-    needs apply || return
     # CustomResourceDefinitions in v1.37.2 lose the entry of the scale subresource, and the old owner meets no conflict (28.8). Either is
     # right; what may not happen is that the old owner still has the field.
     apply "$W/a191" "$(pool a191 '.spec.replicas = 2')"
@@ -265,7 +250,6 @@ check_191() { # scale takes the field; applying it again by its old owner
 }
 
 check_192() { # many managers are folded into one
-    needs tracking || return
     make a192
     local n
     for n in {1..12}; do merge "$B/a192?fieldManager=m$n" "{\"metadata\":{\"labels\":{\"l$n\":\"x\"}}}"; done
@@ -275,7 +259,6 @@ check_192() { # many managers are folded into one
 }
 
 check_193() { # tracking is reset on request
-    needs tracking || return
     make a193
     api GET "$B/a193"
     api PUT "$B/a193" "$(jq -c '.metadata.managedFields = [{}]' "$WORK/body")"

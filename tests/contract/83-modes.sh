@@ -86,7 +86,6 @@ check_201() { # a dry run of everything else
     came "dry-$ROAD" 1
     is so "$(events "dry-$ROAD" .object.metadata.labels.really)"
     watch_close "dry-$ROAD"
-    needs apply || { [ ${#WHY[@]} -gt 0 ] || NOTE=''; return; } # the rest of it is the check
     apply "$B/a201b" "$(sandbox a201b)" one dryRun=All
     code 201
     api GET "$B/a201b"
@@ -128,7 +127,7 @@ hooked() { sandbox "$1" ".metadata.labels = {hook: \"$2\"}"; }
 answered() { api POST "$B${4:-}" "$(hooked "$2-$RANDOM" "$3")" && [ "$CODE" = "$1" ]; }
 
 check_203() { # a validating webhook that denies
-    needs webhooks || return
+    webhooks_are_called || return
     hook ValidatingWebhookConfiguration denying deny >"$WORK/out" 2>&1 || fail "$(<"$WORK/out")"
     # Without a code in the webhook's answer it is 400, without a reason.
     soon 10 answered 400 a203 denying
@@ -138,19 +137,18 @@ check_203() { # a validating webhook that denies
 }
 
 check_204() { # a mutating webhook
-    needs webhooks || return
+    webhooks_are_called || return
     hook MutatingWebhookConfiguration labelling label >"$WORK/out" 2>&1 || fail "$(<"$WORK/out")"
     labelled() { answered 201 a204 labelling "?fieldManager=asker" && [ "$(q .metadata.labels.webhook)" = was-here ]; }
     soon 10 labelled
     is was-here "$(stored "$(q .metadata.name)" .metadata.labels.webhook)"
-    needs tracking || { [ ${#WHY[@]} -gt 0 ] || NOTE=''; return; }
     # kube-apiserver tracks fields before it calls webhooks: on create nobody owns what they add.
     is '"asker"' "$(q -c '.metadata.managedFields[].manager')"
     hasnt '"f:webhook"' "$(q -c '.metadata.managedFields')"
 }
 
 check_205() { # side effects and dry run
-    needs webhooks || return
+    webhooks_are_called || return
     # admissionregistration.k8s.io/v1 takes only None and NoneOnDryRun: a webhook with other side effects cannot be registered.
     hook ValidatingWebhookConfiguration effects allow Some >"$WORK/out" 2>&1
     has 'Unsupported value: "Some"' "$(<"$WORK/out")"
@@ -160,7 +158,7 @@ check_205() { # side effects and dry run
 }
 
 check_206() { # a webhook that cannot be reached and must be
-    needs webhooks || return
+    webhooks_are_called || return
     local url=$HOOK_URL
     HOOK_URL=https://127.0.0.1:1
     hook ValidatingWebhookConfiguration dead allow >"$WORK/out" 2>&1 || fail "$(<"$WORK/out")"
