@@ -182,7 +182,7 @@ check_157() { # a thousand watches, each event once and in order
     PIDS+=("$watcher")
     all_open() { [ "$(open_watches sandboxes)" -ge 1000 ]; }
     soon 20 all_open
-    load create -n 200 -t 2 -p many -l "$WORK/ledger" >"$WORK/writers" 2>&1 || fail "writers: $(<"$WORK/writers")"
+    load create -n 100 -t 2 -p many -l "$WORK/ledger" >"$WORK/writers" 2>&1 || fail "writers: $(<"$WORK/writers")"
     own POST "$A/namespaces/default/sandboxes" "$(sandbox end-157)"
     wait $watcher || fail "watches: $(head -c 500 "$WORK/thousand")"
 }

@@ -29,6 +29,8 @@
 #include "apiserver/base/rand.h"
 
 #define REPORTS_MAX 20 /* lines about what is wrong */
+#define OPENING_MAX                                                                                \
+    64 /* handshakes at once: with a thousand, on a busy machine, none would end in its time */
 
 static struct {
     const char *url, *prefix, *ledger, *until, *output;
@@ -499,26 +501,31 @@ static void watch_begin(struct watcher *w)
     w->stream = fetch_open(fetch, &req, &watch_ops, w);
 }
 
-/* Looks after the watchers until each is done; says so once all are open. */
+/* Opens the watches, a few at once, and again those that ended, until each is done; says so once
+ * all are open. */
 static void watch_all(struct watcher *watchers)
 {
-    int64_t until_ms = deadline_ms();
+    int64_t until_ms = deadline_ms(), n_opening = 0;
     bool is_said = false;
     for (int64_t n_done = 0; n_done < options.count; pause_ms(10)) {
-        int64_t n_open = n_done = 0;
+        int64_t n_open = n_done = 0, n_still_opening = 0;
         for (int64_t i = 0; i < options.count; i++) {
             struct watcher *w = &watchers[i];
             pthread_mutex_lock(&watch_lock);
-            bool is_over = w->is_ended && (w->is_done || options.is_once);
-            bool is_due = w->is_ended && !is_over && is_past(w->retry_at_ms);
+            bool is_over = w->stream && w->is_ended && (w->is_done || options.is_once);
+            bool is_due = !w->stream || (w->is_ended && !is_over && is_past(w->retry_at_ms));
+            n_still_opening += w->stream && !w->is_open && !w->is_ended;
             n_open += w->is_open;
             n_done += is_over;
             pthread_mutex_unlock(&watch_lock);
-            if (is_due) {
+            if (is_due && n_opening < OPENING_MAX) {
                 fetch_close(w->stream);
                 watch_begin(w);
+                n_opening++;
+                n_still_opening++;
             }
         }
+        n_opening = n_still_opening;
         if (n_open == options.count && !is_said) {
             puts("open");
             fflush(stdout);
@@ -564,10 +571,8 @@ static void mode_watch(void)
     struct watcher *first = &watchers[0];
     first->seen = map_new();
     first->output = options.output ? fopen(options.output, "w") : NULL;
-    for (int64_t i = 0; i < options.count; i++) {
+    for (int64_t i = 0; i < options.count; i++)
         watchers[i].rev = options.revision;
-        watch_begin(&watchers[i]);
-    }
     watch_all(watchers);
     for (int64_t i = 0; i < options.count; i++) {
         struct watcher *w = &watchers[i];
