@@ -50,3 +50,18 @@ says 2 "sandbox-node with more than all Pods" --simulate --fault=crash=101
 says 1 "sandbox-node without a kubeconfig to read" --simulate --kubeconfig "$WORK/none"
 says 0 "sandbox-node's help" --help
 for fault in slow never-ready crash exit image-pull unschedulable; do has "sandbox-node's help names the fault $fault" "$fault" "$OUTPUT"; done
+
+# ---- the serving certificate (the original's was for webhooks, which are not here) ----
+
+ends_at_once() { ! server_launch "$@" && says_in_log; }
+says_in_log() { grep -q "cannot start: .*$WORK/" "$SERVER_LOG"; }
+ALONE=(--store=memory)
+PORT=$(etcd_random_port) ETCD_URL=http://127.0.0.1:1
+cat "$WORK/serving.crt" "$WORK/serving.key" >"$WORK/both.pem"
+echo rubbish >"$WORK/rubbish"
+t "M-t016 a certificate file that is not there ends it, and is named" ends_at_once "${ALONE[@]}" --tls-cert-file="$WORK/none"
+t "M-t016 a key file that is not there does, too" ends_at_once "${ALONE[@]}" --tls-private-key-file="$WORK/none"
+t "M-t014 so does a file that is no certificate" ends_at_once "${ALONE[@]}" --tls-cert-file="$WORK/rubbish"
+t "M-t014 so does a key of another certificate" ends_at_once "${ALONE[@]}" --tls-private-key-file="$WORK/admin.key"
+server_up "${ALONE[@]}" --tls-cert-file="$WORK/both.pem" --tls-private-key-file="$WORK/both.pem"
+t "M-t013 M-t016 files of any name, certificate and key in one, are served" is_ready

@@ -19,7 +19,7 @@ etcd_up ''
 kube_up
 node_up --nodes 1
 replicas_up 3
-t "one of them leads" within 20 leader
+t "M-t004 one of them leads, by the key that every version has" within 20 leader
 FIRST=$(leader)
 pool_make p 12
 t "the pool fills" within 60 pool_is p 12

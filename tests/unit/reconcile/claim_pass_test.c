@@ -165,6 +165,37 @@ static double counted(const char *launch_type, const char *condition)
     return at ? strtod(at + line.len, NULL) : 0;
 }
 
+/* Another server on the store, that knows what this one does; from then on neither hears of the
+ * other's writes, until hear_again. */
+static struct registry *start_deaf(void)
+{
+    struct registry *other = registry_new(&pw.w.config);
+    registry_start(other);
+    for (int i = 0; i < 5000 && !(registry_is_synced(other) &&
+                                  registry_revision(other) >= registry_revision(reg()));
+         i++)
+        sleep_ms(1);
+    memstore_set_watch_down(pw.w.store, true);
+    return other;
+}
+
+static void hear_again(struct registry *other)
+{
+    int64_t written;
+    memstore_set_watch_down(pw.w.store, false);
+    ck_assert_int_eq(store_revision(pw.w.store, world_deadline(), &written, NULL), 0);
+    world_wait_rev(&pw.w, written);
+    registry_stop(other);
+    registry_free(other);
+}
+
+static int64_t stored_revision(void)
+{
+    int64_t rev;
+    ck_assert_int_eq(store_revision(pw.w.store, world_deadline(), &rev, NULL), 0);
+    return rev;
+}
+
 /* ---- warm: bound in the POST ---- */
 
 /* From POST to the pod with its claim's labels: two writes of ours, one of the cluster. C-t178,
@@ -660,22 +691,13 @@ START_TEST(test_extended_while_it_ends)
     pass("c");
     pool_world_edit(reg(), &kind_sandbox_claim, "c", "spec|lifecycle", lifecycle);
     ck_assert_int_eq(pass("c"), 1);
-    struct registry *other = registry_new(&pw.w.config);
-    registry_start(other);
-    while (!registry_is_synced(other))
-        sleep_ms(1);
-    memstore_set_watch_down(pw.w.store, true);
+    struct registry *other = start_deaf();
     pool_world_edit(other, &kind_sandbox_claim, "c", "spec|lifecycle|shutdownTime",
                     "\"2099-01-01T00:00:00Z\"");
     pass("c");
-    memstore_set_watch_down(pw.w.store, false);
-    int64_t written;
-    ck_assert_int_eq(store_revision(pw.w.store, world_deadline(), &written, NULL), 0);
-    world_wait_rev(&pw.w, written);
+    hear_again(other);
     ck_assert_int_gt(pass("c"), 0);
     expect("c", "True", "DependenciesReady", "p-1");
-    registry_stop(other);
-    registry_free(other);
 }
 END_TEST
 
@@ -1004,23 +1026,109 @@ START_TEST(test_who_was_seen)
 }
 END_TEST
 
-/* C-t148, C-t149: a status made from an old claim is not written, and that is no error. */
+/* C-t130, C-t131, C-t136: another server has bound the claim meanwhile: a pass that does not know
+ * it yet writes nothing, takes nobody else, and takes nothing back. */
+START_TEST(test_bound_elsewhere)
+{
+    post("c", "", "");
+    pool_world_member(reg(), "p-1", "n", MEMBER_READY);
+    pool_world_member(reg(), "p-2", "n", MEMBER_READY);
+    struct registry *mine = reg(), *other = start_deaf();
+    pw.w.registry = other;
+    stop_reconcilers();
+    start_reconcilers();
+    pass("c");
+    pw.w.registry = mine;
+    stop_reconcilers();
+    start_reconcilers();
+    int64_t written = stored_revision();
+    pass("c");
+    ck_assert_int_eq(stored_revision(), written);
+    hear_again(other);
+    expect("c", "True", "DependenciesReady", "p-1");
+    pass("c");
+    ck_assert_int_eq(stored_revision(), written);
+    ck_assert_uint_eq(pool_world_owned(reg(), NULL), 1);
+}
+END_TEST
+
+/* C-t137: the member that was chosen has changed meanwhile: the claim gets the next one, and the
+ * first stays a candidate. */
+START_TEST(test_member_changed_meanwhile)
+{
+    pool_world_member(reg(), "p-1", "n", MEMBER_READY);
+    pool_world_member(reg(), "p-2", "n", MEMBER_READY);
+    struct registry *other = start_deaf();
+    pool_world_edit(other, &kind_sandbox, "p-1", "metadata|labels|x", "\"y\"");
+    post("c", "", "");
+    hear_again(other);
+    expect("c", "True", "DependenciesReady", "p-2");
+    post("d", "", "");
+    expect("d", "True", "DependenciesReady", "p-1");
+}
+END_TEST
+
+/* C-t129: a new process, whose caches are those of a new process, keeps what was said. */
+START_TEST(test_restart_keeps_status)
+{
+    pool_world_member(reg(), "p-1", "n", MEMBER_READY);
+    post("c", "", ",\"lifecycle\":{\"ttlSecondsAfterFinished\":60}");
+    pass("c");
+    make_finished("p-1", "2026-01-02T03:04:05Z");
+    pass("c");
+    SCOPED(json_free_p) cJSON *before = read_claim("c");
+    int64_t written = stored_revision();
+    stop_reconcilers();
+    world_stop_registry(&pw.w);
+    world_start_registry(&pw.w);
+    start_reconcilers();
+    ck_assert_int_eq(pass("c"), 60000);
+    SCOPED(json_free_p) cJSON *after = read_claim("c");
+    ck_assert(json_equal(before, after));
+    ck_assert_int_eq(stored_revision(), written);
+}
+END_TEST
+
+static void set_conditions(const char *scheduled_reason)
+{
+    SCOPED_FREE char *json = xasprintf(
+        "[{\"type\":\"Ready\",\"status\":\"True\",\"reason\":\"DependenciesReady\","
+        "\"message\":\"Pod is Ready\",\"lastTransitionTime\":\"2026-01-02T03:04:05Z\"},"
+        "{\"type\":\"PodScheduled\",\"status\":\"True\",\"reason\":\"%s\",\"message\":\"\","
+        "\"lastTransitionTime\":\"2026-01-02T03:04:05Z\"}]",
+        scheduled_reason);
+    pool_world_edit(reg(), &kind_sandbox, "p-1", "status|conditions", json);
+}
+
+/* C-t162: what a claim does not mirror makes no write. C-t156: what is not changed wakes nobody,
+ * for nothing is stored. */
+START_TEST(test_other_conditions_are_not_mirrored)
+{
+    pool_world_member(reg(), "p-1", "n", MEMBER_READY);
+    post("c", "", "");
+    set_conditions("x");
+    pass("c");
+    int64_t settled = registry_revision(reg());
+    set_conditions("x");
+    ck_assert_int_eq(registry_revision(reg()), settled);
+    set_conditions("y");
+    ck_assert_int_eq(registry_revision(reg()), settled + 1);
+    pass("c");
+    ck_assert_int_eq(registry_revision(reg()), settled + 1);
+}
+END_TEST
+
+/* C-t148, C-t149, O-t028: a status made from an old claim is not written nor measured, and that is
+ * no error. */
 START_TEST(test_old_claim_is_not_written)
 {
-    struct registry *other = registry_new(&pw.w.config);
-    registry_start(other);
     pool_world_member(reg(), "p-1", "n", MEMBER_ADDRESS);
     post("c", "", "");
     make_ready("p-1");
-    for (int i = 0; i < 5000 && !(registry_is_synced(other) &&
-                                  registry_revision(other) >= registry_revision(reg()));
-         i++)
-        sleep_ms(1);
-    memstore_set_watch_down(pw.w.store, true);
+    struct registry *other = start_deaf();
     pool_world_edit(other, &kind_sandbox_claim, "c", "metadata|labels|x", "\"y\"");
     ck_assert_int_ge(pass("c"), 0);
-    memstore_set_watch_down(pw.w.store, false);
-    world_wait_rev(&pw.w, registry_revision(other));
+    hear_again(other);
     expect("c", "False", "DependenciesNotReady", "p-1");
     ck_assert_double_eq(measured(), 0);
     pass("c");
@@ -1028,8 +1136,6 @@ START_TEST(test_old_claim_is_not_written)
     ck_assert_double_eq(measured(), 1);
     SCOPED(json_free_p) cJSON *claim = read_claim("c");
     ck_assert_str_eq(meta_label(claim, "x"), "y");
-    registry_stop(other);
-    registry_free(other);
 }
 END_TEST
 
@@ -1258,6 +1364,63 @@ START_TEST(test_store_down_keeps_the_binding) /* C-t147, IL-020 */
 }
 END_TEST
 
+/* O-t016, O-t018: Ready and its stamp are one write: if it fails, so does the pass, nothing is
+ * measured, and the next pass makes up for both, once. */
+START_TEST(test_failed_stamp)
+{
+    pool_world_member(reg(), "p-1", "n", MEMBER_ADDRESS);
+    post("c", "", "");
+    pass("c");
+    make_ready("p-1");
+    memstore_set_fault(pw.w.store, no_writes, NULL);
+    ck_assert_int_lt(pass("c"), 0);
+    memstore_set_fault(pw.w.store, NULL, NULL);
+    ck_assert_double_eq(measured(), 0);
+    SCOPED(json_free_p) cJSON *before = read_claim("c");
+    ck_assert_ptr_null(meta_annotation(before, ANNOTATION_FIRST_READY_AT));
+    pass("c");
+    pass("c");
+    ck_assert_double_eq(measured(), 1);
+    SCOPED(json_free_p) cJSON *after = read_claim("c");
+    ck_assert_ptr_nonnull(meta_annotation(after, ANNOTATION_FIRST_READY_AT));
+}
+END_TEST
+
+/* What is to be written about an assignment fails, or this process has just lost the lead: an
+ * error, without a word in status, and the next pass does it. */
+static const struct {
+    const char *id, *assigned, *sandbox; /* what becomes of it */
+    bool is_cancelled;
+} unsettled[] = {
+    {"C-t142 clean-up fails", "nowhere", "c", false},
+    {"C-t143 cancelled in the clean-up", "nowhere", "c", true},
+    {"C-t144 cancelled in the adoption", "p-1", "p-1", true},
+    {"C-t146 the adoption fails", "p-1", "p-1", false},
+};
+
+START_TEST(test_unsettled_assignment)
+{
+    SCOPED_FREE char *metadata = xasprintf(
+        ",\"annotations\":{\"agents.x-k8s.io/sandbox-name\":\"%s\"}", unsettled[_i].assigned);
+    pool_world_member(reg(), "p-1", "n", MEMBER_READY);
+    post("c", metadata, "");
+    SCOPED(json_free_p) cJSON *before = read_claim("c");
+    leads = !unsettled[_i].is_cancelled;
+    memstore_set_fault(pw.w.store, unsettled[_i].is_cancelled ? NULL : no_writes, NULL);
+    ck_assert_msg(pass("c") < 0, "%s", unsettled[_i].id);
+    memstore_set_fault(pw.w.store, NULL, NULL);
+    leads = true;
+    SCOPED(json_free_p) cJSON *between = read_claim("c");
+    ck_assert_msg(json_equal(before, between), "%s", unsettled[_i].id);
+    if (str_equal(unsettled[_i].assigned, "nowhere"))
+        world_delete(&pw.w, "ns", "p-1");
+    pass("c");
+    SCOPED(json_free_p) cJSON *after = read_claim("c");
+    ck_assert_msg(str_equal(json_str(after, "status.sandbox.name"), unsettled[_i].sandbox), "%s",
+                  unsettled[_i].id);
+}
+END_TEST
+
 struct fault {
     uint64_t at;
     enum memstore_fault what;
@@ -1364,7 +1527,12 @@ SUITE(claim_pass)
                                   test_earlier_of_two,
                                   test_finished_stays,
                                   test_held_while_retained,
-                                  test_store_down_keeps_the_binding};
+                                  test_store_down_keeps_the_binding,
+                                  test_bound_elsewhere,
+                                  test_member_changed_meanwhile,
+                                  test_restart_keeps_status,
+                                  test_other_conditions_are_not_mirrored,
+                                  test_failed_stamp};
     for (size_t i = 0; i < ARRAY_LEN(tests); i++)
         tcase_add_test(tc, tests[i]);
     int n = (int)(FAULT_CALLS * ARRAY_LEN(faults));
@@ -1374,6 +1542,7 @@ SUITE(claim_pass)
     tcase_add_loop_test(tc, test_extended_while_it_ends, 0, (int)ARRAY_LEN(ends));
     tcase_add_loop_test(tc, test_time_that_never_begins, 0, (int)ARRAY_LEN(endless));
     tcase_add_loop_test(tc, test_unserved_claim_ends, 0, (int)ARRAY_LEN(ends));
+    tcase_add_loop_test(tc, test_unsettled_assignment, 0, (int)ARRAY_LEN(unsettled));
     tcase_add_loop_test(tc, test_fault_cold, 0, n);
     tcase_add_loop_test(tc, test_fault_adoption, 0, n);
     tcase_add_loop_test(tc, test_fault_retain, 0, n);

@@ -50,7 +50,7 @@ static const struct {
     {"owner dropped", POOL, "", false, "SandboxWarmPool ns/p;"},
     {"G-t014 old version", NULL, REF("v1alpha1", "SandboxWarmPool", "p"), false,
      "SandboxWarmPool ns/p;"},
-    {"nobody's", NULL, "", false, ""},
+    {"G-t001 nobody's", NULL, "", false, ""},
     {"somebody else's", NULL,
      "{\"apiVersion\":\"v1\",\"controller\":true,\"kind\":\"Pod\",\"name\":\"x\"}", false, ""},
     {"no controller", NULL,

@@ -60,6 +60,20 @@ static bool fence(void *ctx, struct store_compare *ret)
     return fx.leads;
 }
 
+/* Object times are of the fake clock, by admission. */
+static void start_reconciler(void)
+{
+    sandbox_reconciler_free(fx.reconciler);
+    fx.reconciler = sandbox_reconciler_new(&(struct sandbox_reconciler_config){
+        .env = {.registry = fx.registry,
+                .cluster = &fx.cluster.base,
+                .clock = &clock_ahead,
+                .randomness = &fx.randomness.r,
+                .fence = fence},
+        .cluster_domain = "cluster.local",
+    });
+}
+
 static void setup(void)
 {
     fx = (struct fixture){.leads = true};
@@ -73,15 +87,7 @@ static void setup(void)
     while (!registry_is_synced(fx.registry))
         sched_yield();
     fake_cluster_init(&fx.cluster);
-    /* Object times are of the fake clock, by admission. */
-    fx.reconciler = sandbox_reconciler_new(&(struct sandbox_reconciler_config){
-        .env = {.registry = fx.registry,
-                .cluster = &fx.cluster.base,
-                .clock = &clock_ahead,
-                .randomness = &fx.randomness.r,
-                .fence = fence},
-        .cluster_domain = "cluster.local",
-    });
+    start_reconciler();
 }
 
 static void teardown(void)
@@ -763,6 +769,45 @@ START_TEST(test_metadata_at_once) /* S-t128, S-t069 */
 }
 END_TEST
 
+static void expect_same_members(const cJSON *is, const cJSON *should_be)
+{
+    const cJSON *member;
+    SCOPED_FREE char *a = json_to_str(is), *b = json_to_str(should_be);
+    ck_assert_msg(json_len(is) == json_len(should_be), "%s, not %s", a, b);
+    cJSON_ArrayForEach(member, should_be)
+    {
+        ck_assert(json_equal(json_get(is, member->string), member));
+    }
+}
+
+/* S-t131, S-t132: several keys are one patch, and readiness is what it is without them. G-t012: the
+ * Pod is then what the whole podTemplate makes it. S-t133: a new process makes the same of a change
+ * that came while none ran. */
+START_TEST(test_metadata_after_a_restart)
+{
+    create("");
+    pass_ok();
+    make_ready();
+    pass_ok();
+    SCOPED(json_free_p) cJSON *before = read_back();
+    set_spec("podTemplate",
+             "{\"metadata\":{\"labels\":{\"x\":\"y\",\"z\":\"w\"},\"annotations\":{\"n\":\"1\"}},"
+             "\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"i\"}]}}");
+    start_reconciler();
+    pass_ok();
+    ck_assert_int_eq(fx.cluster.patches, 1);
+    SCOPED(json_free_p) cJSON *after = read_back();
+    SCOPED(json_free_p) cJSON *whole = pod_desired(after);
+    expect_same_members(json_at(pod(), "metadata.labels"), json_at(whole, "metadata.labels"));
+    expect_same_members(json_at(pod(), "metadata.annotations"),
+                        json_at(whole, "metadata.annotations"));
+    expect("Ready", "True", "DependenciesReady", NULL);
+    const cJSON *was = condition_find(json_at(before, "status.conditions"), "Ready");
+    const cJSON *is = condition_find(json_at(after, "status.conditions"), "Ready");
+    ck_assert_str_eq(json_str(was, "lastTransitionTime"), json_str(is, "lastTransitionTime"));
+}
+END_TEST
+
 /* S-t146, S-t147, S-t148 */
 START_TEST(test_claim_templates_stay)
 {
@@ -943,6 +988,7 @@ SUITE(sandbox_pass)
         test_service_was_there,
         test_children,
         test_metadata_at_once,
+        test_metadata_after_a_restart,
         test_expired_with_nothing,
         test_expired_other_name,
         test_expired_with_two,

@@ -835,6 +835,20 @@ static const struct sync_row {
      "{\"labels\":{\"agents.x-k8s.io/sandbox-name-hash\":\"" HASH
      "\",\"x\":\"1\"},\"annotations\":{\"agents.x-k8s.io/propagated-labels\":\"x\"}}",
      "{\"labels\":{\"x\":\"\"}}"},
+    {"G-t007 one key, and nothing else", "", "{}", "{\"labels\":{\"x\":\"2\",\"z\":\"1\"}}",
+     "{\"labels\":{\"agents.x-k8s.io/sandbox-name-hash\":\"" HASH
+     "\",\"x\":\"1\",\"z\":\"1\"},\"annotations\":{\"agents.x-k8s.io/propagated-labels\":\"x,z\","
+     "\"of-others\":\"1\"}}",
+     "{\"labels\":{\"x\":\"2\"}}"},
+    {"G-t009 characters that some encoders escape", "", "{}",
+     "{\"annotations\":{\"n\":\"<a href='x'>&\u2028\\\"</a>\"}}",
+     "{\"labels\":{\"agents.x-k8s.io/sandbox-name-hash\":\"" HASH
+     "\"},\"annotations\":{\"agents.x-k8s.io/propagated-annotations\":\"n\",\"n\":\"1\"}}",
+     "{\"annotations\":{\"n\":\"<a href='x'>&\\u2028\\\"</a>\"}}"},
+    {"G-t011 nothing to change: no patch", "", "{}", "{\"labels\":{\"x\":\"1\"}}",
+     "{\"labels\":{\"agents.x-k8s.io/sandbox-name-hash\":\"" HASH
+     "\",\"x\":\"1\"},\"annotations\":{\"agents.x-k8s.io/propagated-labels\":\"x\"}}",
+     ""},
     {"S-t058 template hash goes when no pool or claim owns", "",
      "{\"agents.x-k8s.io/sandbox-template-ref-hash\":\"t\"}", "{}",
      "{\"labels\":{\"agents.x-k8s.io/sandbox-name-hash\":\"" HASH

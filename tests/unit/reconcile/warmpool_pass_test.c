@@ -2,6 +2,7 @@
  * Counts writes, and lets every n-th call of the store fail to see that passes converge all the
  * same. Names carry the ids of the behaviour checklist. */
 #include <inttypes.h>
+#include <pthread.h>
 #include <sched.h>
 
 #include "apiserver/base/json.h"
@@ -387,7 +388,7 @@ START_TEST(test_adopted_member_is_replaced) /* W-t125, IL-050 */
 }
 END_TEST
 
-START_TEST(test_five_passes_in_a_row) /* W-t080 */
+START_TEST(test_five_passes_in_a_row)
 {
     create_template("t", "");
     create_pool(",\"replicas\":7");
@@ -397,7 +398,7 @@ START_TEST(test_five_passes_in_a_row) /* W-t080 */
 }
 END_TEST
 
-/* W-t081: whoever asks how often, a key is on one worker. */
+/* W-t081, W-t093: whoever asks how often, a key is on one worker. */
 START_TEST(test_many_workers) /* IL-040 */
 {
     create_template("t", "");
@@ -408,11 +409,11 @@ START_TEST(test_many_workers) /* IL-040 */
                                                     .work = warmpool_pass,
                                                     .ctx = fx.reconciler});
     loop_start(l);
-    for (int i = 0; i < 50; i++)
+    for (int i = 0; i < 64; i++)
         loop_add(l, "ns/p");
     while (count() < 20)
         sched_yield();
-    for (int i = 0; i < 50; i++)
+    for (int i = 0; i < 64; i++)
         loop_add(l, "ns/p");
     while (loop_len(l) > 0)
         sched_yield();
@@ -435,6 +436,87 @@ static void create_orphan(const char *name, const char *image, const char *label
                   name, labels, image);
     create(&kind_sandbox, text);
 }
+
+/* Another server on the store, and what led on it; from then on neither hears of the other's
+ * writes. */
+struct rival {
+    struct registry *registry;
+    struct warmpool_reconciler *reconciler;
+};
+
+static void rival_start(struct rival *r)
+{
+    r->registry = registry_new(&fx.world.config);
+    registry_start(r->registry);
+    for (int i = 0;
+         i < 5000 && !(registry_is_synced(r->registry) &&
+                       registry_revision(r->registry) >= registry_revision(fx.world.registry));
+         i++)
+        sleep_ms(1);
+    r->reconciler = warmpool_reconciler_new(&(struct pass_env){.registry = r->registry,
+                                                               .cluster = &fx.cluster.base,
+                                                               .clock = &fx.world.clock.clock,
+                                                               .randomness = &fx.world.randomness,
+                                                               .fence = fence},
+                                            &(struct warmpool_settings){0});
+    memstore_set_watch_down(fx.world.store, true);
+}
+
+static void *five_passes(void *arg)
+{
+    struct loop_result r = {0};
+    for (int i = 0; i < 5; i++)
+        warmpool_pass(arg, "ns/p", &r);
+    return NULL;
+}
+
+static void rival_stop(struct rival *r)
+{
+    warmpool_reconciler_free(r->reconciler);
+    registry_stop(r->registry);
+    registry_free(r->registry);
+}
+
+/* The old leader wrote what the new one has not heard of: five passes are begun in that state, and
+ * what they miss comes only then. W-t080, W-t085: members that were made are not made again;
+ * W-t083, W-t088: those that were deleted, and are still in sight, are neither deleted twice nor
+ * mourned; W-t084: what comes meanwhile and is not the pool's counts for nothing. */
+static const struct {
+    const char *id, *replicas; /* asked for while nobody hears */
+    size_t sandboxes;
+} unheard[] = {
+    {"W-t080 W-t085 made by the old leader", "4", 4},
+    {"W-t083 W-t088 deleted by the old leader", "2", 2},
+};
+
+START_TEST(test_unheard)
+{
+    struct rival old;
+    pthread_t thread;
+    create_template("t", "");
+    create_pool(",\"replicas\":3");
+    settle();
+    edit(&kind_sandbox_warm_pool, "p", "spec.replicas", unheard[_i].replicas);
+    rival_start(&old);
+    struct loop_result r = {0};
+    warmpool_pass(old.reconciler, "ns/p", &r);
+    struct registry *mine = fx.world.registry;
+    restart(&(struct warmpool_settings){0}); /* just elected */
+    pthread_create(&thread, NULL, five_passes, fx.reconciler);
+    fx.world.registry = old.registry;
+    create_orphan("of-nobody", "i", "");
+    fx.world.registry = mine;
+    memstore_set_watch_down(fx.world.store, false);
+    pthread_join(thread, NULL);
+    int64_t written;
+    ck_assert_int_eq(store_revision(fx.world.store, world_deadline(), &written, NULL), 0);
+    world_wait_rev(&fx.world, written);
+    ck_assert_msg(count() == unheard[_i].sandboxes + 1, "%s: %zu", unheard[_i].id, count());
+    settle();
+    ck_assert_msg(count() == unheard[_i].sandboxes + 1, "%s: %zu", unheard[_i].id, count());
+    rival_stop(&old);
+}
+END_TEST
 
 START_TEST(test_orphans) /* W-t007, W-t010, W-t034, W-t035 */
 {
@@ -931,7 +1013,36 @@ START_TEST(test_replenish_delay) /* W-t099, W-t100, W-t102 */
 }
 END_TEST
 
-START_TEST(test_refill_rate) /* W-t114, W-t115 */
+START_TEST(test_no_rate) /* W-t114 */
+{
+    restart(&(struct warmpool_settings){.max_refill_rate = 0});
+    create_template("t", "");
+    create_pool(",\"replicas\":50");
+    struct loop_result r = pass_ok();
+    ck_assert_uint_eq(count(), 50);
+    ck_assert_int_eq(r.again_after_ms, 0);
+}
+END_TEST
+
+/* W-t092: what one pool has used up, and when it may go on, does not depend on another one's end.
+ */
+START_TEST(test_other_pool_goes)
+{
+    restart(&(struct warmpool_settings){.max_refill_rate = 2});
+    create_template("t", "");
+    create_pool(",\"replicas\":5");
+    create_pool_of("q", "t", ",\"replicas\":5");
+    pass_of("ns/p");
+    pass_of("ns/q");
+    ck_assert_uint_eq(count(), 4);
+    delete_object(&kind_sandbox_warm_pool, "q");
+    pass_of("ns/q");
+    pass_of("ns/p");
+    ck_assert_uint_eq(count(), 4);
+}
+END_TEST
+
+START_TEST(test_refill_rate) /* W-t115 */
 {
     restart(&(struct warmpool_settings){.max_refill_rate = 2});
     create_template("t", "");
@@ -1078,14 +1189,40 @@ START_TEST(test_converges) /* IL-040 */
 }
 END_TEST
 
-static enum memstore_fault no_first_write(void *ctx, const char *call, uint64_t n)
+struct first_write {
+    bool is_done;
+    enum memstore_fault fault;
+};
+
+static enum memstore_fault lose_first_write(void *ctx, const char *call, uint64_t n)
 {
-    bool *is_done = ctx;
+    struct first_write *first = ctx;
     (void)n;
-    if (*is_done || !str_equal(call, "txn"))
+    if (first->is_done || !str_equal(call, "txn"))
         return MEMSTORE_OK;
-    *is_done = true;
-    return MEMSTORE_UNAVAILABLE;
+    first->is_done = true;
+    return first->fault;
+}
+
+/* Takes a label of a member away that the next pass will put back. */
+static void unlabel(const char *name)
+{
+    SCOPED(json_free_p) cJSON *member = get(&kind_sandbox, name);
+    cJSON *labels = json_at(member, "metadata.labels");
+    json_remove(labels, LABEL_LAUNCH_TYPE);
+    SCOPED_FREE char *text = json_to_str(labels);
+    edit(&kind_sandbox, name, "metadata.labels", text);
+}
+
+/* A pass that cannot put it back. */
+static void pass_without_labelling(void)
+{
+    struct first_write first = {.fault = MEMSTORE_UNAVAILABLE};
+    struct loop_result r = {0};
+    memstore_set_fault(fx.world.store, lose_first_write, &first);
+    ck_assert_int_lt(warmpool_pass(fx.reconciler, "ns/p", &r), 0);
+    memstore_set_fault(fx.world.store, NULL, NULL);
+    ck_assert(first.is_done);
 }
 
 /* a member that could not be labelled counts all the same, so none is made in its place. */
@@ -1095,27 +1232,55 @@ START_TEST(test_unlabelled_member_counts)
     create_pool(",\"replicas\":2");
     settle();
     SCOPED_FREE char *name = name_of(0);
-    edit(&kind_sandbox, name, "metadata.labels", "{}");
-    SCOPED(json_free_p) cJSON *member = get(&kind_sandbox, name);
-    SCOPED(json_free_p) cJSON *other = NULL;
-    SCOPED_FREE char *second = name_of(1);
-    other = get(&kind_sandbox, second);
-    cJSON *labels = json_copy(json_at(other, "metadata.labels"));
-    json_remove(labels, LABEL_LAUNCH_TYPE);
-    SCOPED_FREE char *text = json_to_str(labels);
-    json_free(labels);
-    edit(&kind_sandbox, name, "metadata.labels", text);
-    bool is_done = false;
-    struct loop_result r = {0};
-    memstore_set_fault(fx.world.store, no_first_write, &is_done);
-    ck_assert_int_lt(warmpool_pass(fx.reconciler, "ns/p", &r), 0);
-    memstore_set_fault(fx.world.store, NULL, NULL);
-    ck_assert(is_done);
+    unlabel(name);
+    pass_without_labelling();
     ck_assert_uint_eq(count(), 2);
     settle();
     ck_assert_uint_eq(count(), 2);
     SCOPED(json_free_p) cJSON *labelled = get(&kind_sandbox, name);
     ck_assert_str_eq(meta_label(labelled, LABEL_LAUNCH_TYPE), LAUNCH_WARM);
+}
+END_TEST
+
+/* W-t116: a pass that must not make anything takes no tokens, so the next one has all of them. */
+START_TEST(test_tokens_are_kept)
+{
+    restart(&(struct warmpool_settings){.max_refill_rate = 2});
+    create_template("t", "");
+    create_pool(",\"replicas\":1");
+    settle();
+    clock_fake_advance(&fx.world.clock, 1000);
+    SCOPED_FREE char *name = name_of(0);
+    unlabel(name);
+    edit(&kind_sandbox_warm_pool, "p", "spec.replicas", "5");
+    pass_without_labelling();
+    ck_assert_uint_eq(count(), 1);
+    pass_ok();
+    ck_assert_uint_eq(count(), 3);
+    pass_ok();
+    ck_assert_uint_eq(count(), 3);
+}
+END_TEST
+
+/* W-t087, W-t090: a creation that failed, or of which nobody knows whether it did, holds nothing
+ * up: the very next pass makes what is missing and no more. */
+static const enum memstore_fault lost_writes[] = {MEMSTORE_UNAVAILABLE, MEMSTORE_UNDETERMINED_DONE,
+                                                  MEMSTORE_UNDETERMINED_LOST};
+
+START_TEST(test_failed_creation)
+{
+    struct first_write first = {.fault = lost_writes[_i]};
+    struct loop_result r = {0};
+    create_template("t", "");
+    create_pool(",\"replicas\":5");
+    memstore_set_fault(fx.world.store, lose_first_write, &first);
+    warmpool_pass(fx.reconciler, "ns/p", &r);
+    memstore_set_fault(fx.world.store, NULL, NULL);
+    ck_assert(first.is_done);
+    pass_ok();
+    ck_assert_uint_eq(count(), 5);
+    settle();
+    ck_assert_uint_eq(count(), 5);
 }
 END_TEST
 
@@ -1129,6 +1294,9 @@ SUITE(warmpool_pass)
         test_member_lost,
         test_adopted_member_is_replaced,
         test_five_passes_in_a_row,
+        test_no_rate,
+        test_other_pool_goes,
+        test_tokens_are_kept,
         test_many_workers,
         test_orphans,
         test_switch_template,
@@ -1160,6 +1328,8 @@ SUITE(warmpool_pass)
     tcase_add_loop_test(tc, test_rollout_life, 0, ARRAY_LEN(lives));
     tcase_add_loop_test(tc, test_held, 0, ARRAY_LEN(holding_reasons));
     tcase_add_loop_test(tc, test_member_says_why, 0, ARRAY_LEN(hindrances));
+    tcase_add_loop_test(tc, test_unheard, 0, ARRAY_LEN(unheard));
+    tcase_add_loop_test(tc, test_failed_creation, 0, ARRAY_LEN(lost_writes));
     tcase_add_loop_test(tc, test_converges, 0, 60);
     suite_add_tcase(s, tc);
 }

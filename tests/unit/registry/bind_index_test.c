@@ -132,6 +132,24 @@ START_TEST(test_put_aside)
 }
 END_TEST
 
+/* C-t183: who was looked at and put aside has the place that it had. */
+START_TEST(test_order_after_putting_aside)
+{
+    put("b", "", BIND_READY, 2);
+    put("c", "", BIND_READY, 3);
+    put("a", "", BIND_READY, 1);
+    expect("a");
+    expect("b");
+    bind_index_put_aside(x, "ns/b", 5000);
+    bind_index_put_aside(x, "ns/a", 5000);
+    put("b", "", BIND_READY, 2);
+    put("a", "", BIND_READY, 1);
+    expect("a");
+    expect("b");
+    expect("c");
+}
+END_TEST
+
 START_TEST(test_skip_and_peek)
 {
     put("a", "", BIND_READY, 1);
@@ -170,9 +188,10 @@ SUITE(bind_index)
 {
     TCase *tc = tcase_create("index");
     tcase_add_checked_fixture(tc, setup, teardown);
-    const TTest *const tests[] = {test_oldest_first, test_classes,       test_node_spread,
-                                  test_items,        test_namespaces,    test_reservation,
-                                  test_put_aside,    test_skip_and_peek, test_many};
+    const TTest *const tests[] = {
+        test_oldest_first,  test_classes,     test_node_spread, test_items,
+        test_namespaces,    test_reservation, test_put_aside,   test_order_after_putting_aside,
+        test_skip_and_peek, test_many};
     for (size_t i = 0; i < ARRAY_LEN(tests); i++)
         tcase_add_test(tc, tests[i]);
     suite_add_tcase(s, tc);

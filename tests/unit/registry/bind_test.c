@@ -275,6 +275,42 @@ START_TEST(test_lost_member) /* IL-037 */
 }
 END_TEST
 
+/* C-t141: whoever it tries has changed meanwhile: the claim is stored without one, which is no
+ * error, nobody is lost, and it is bound later. */
+START_TEST(test_every_race_lost)
+{
+    enum { MANY = 2 };
+    enum bind_outcome outcome;
+    struct registry *other = registry_new(&pw.w.config);
+    registry_start(other);
+    for (int i = 0; i < MANY; i++) {
+        SCOPED_FREE char *name = xasprintf("p-%d", i);
+        pool_world_member(reg(), name, "n", MEMBER_READY);
+    }
+    for (int i = 0; i < 5000 && !(registry_is_synced(other) &&
+                                  registry_revision(other) >= registry_revision(reg()));
+         i++)
+        sleep_ms(1);
+    memstore_set_watch_down(pw.w.store, true);
+    for (int i = 0; i < MANY; i++) {
+        SCOPED_FREE char *name = xasprintf("p-%d", i);
+        pool_world_edit(other, &kind_sandbox, name, "metadata|labels|x", "\"y\"");
+    }
+    SCOPED(json_free_p) cJSON *claim = post("c");
+    ck_assert_str_eq(pool_world_bound(reg(), claim), "");
+    int64_t written;
+    memstore_set_watch_down(pw.w.store, false);
+    ck_assert_int_eq(store_revision(pw.w.store, world_deadline(), &written, NULL), 0);
+    world_wait_rev(&pw.w, written);
+    registry_stop(other);
+    registry_free(other);
+    ck_assert_uint_eq(pool_world_owned(reg(), NULL), 0);
+    ck_assert_int_eq(bind_stored("c", NULL, &outcome), 0);
+    ck_assert_int_eq(outcome, BIND_DONE);
+    ck_assert_uint_eq(pool_world_owned(reg(), NULL), 1);
+}
+END_TEST
+
 /* ---- many at once: C-t120, C-t121, C-t122 ---- */
 
 #define THREADS 8
@@ -458,8 +494,8 @@ SUITE(bind)
     const TTest *const tests[] = {test_post,         test_post_then_watch, test_managers,
                                   test_nobody,       test_index_follows,   test_index_after_restart,
                                   test_dry_run,      test_name_taken,      test_bind_stored,
-                                  test_bind_certain, test_lost_member,     test_threads,
-                                  test_two_servers};
+                                  test_bind_certain, test_lost_member,     test_every_race_lost,
+                                  test_threads,      test_two_servers};
     for (size_t i = 0; i < ARRAY_LEN(tests); i++)
         tcase_add_test(tc, tests[i]);
     tcase_add_loop_test(tc, test_faults, 0, (int)(FAULT_CALLS * ARRAY_LEN(kinds_of_fault)));
