@@ -1,5 +1,7 @@
 #include "node/object.h"
 
+#include <inttypes.h>
+
 #include "apiserver/base/clock.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
@@ -14,46 +16,51 @@ static cJSON *named(const char *api_version, const char *kind, const char *name)
     return o;
 }
 
-cJSON *object_node(const char *name)
+cJSON *object_node(const struct node_facts *facts)
 {
-    cJSON *node = named("v1", "Node", name), *labels = json_object();
-    json_add(labels, "kubernetes.io/hostname", json_string(name));
+    cJSON *node = named("v1", "Node", facts->name), *labels = json_object();
+    json_add(labels, "kubernetes.io/hostname", json_string(facts->name));
     json_add(labels, "kubernetes.io/os", json_string("linux"));
-    json_add(labels, POD_LABEL_SIMULATED, json_string("true"));
+    if (facts->is_simulated)
+        json_add(labels, POD_LABEL_SIMULATED, json_string("true"));
     json_set_at(node, "metadata.labels", labels);
     return node;
 }
 
-/* Room for whatever Pods ask for: only their number is limited. */
-static cJSON *room(int pods)
+static cJSON *room(const struct node_facts *facts)
 {
     cJSON *r = json_object();
-    SCOPED_FREE char *n = xasprintf("%d", pods);
-    json_add(r, "cpu", json_string("100k"));
-    json_add(r, "memory", json_string("1Pi"));
-    json_add(r, "ephemeral-storage", json_string("1Pi"));
-    json_add(r, "pods", json_string(n));
+    SCOPED_FREE char *pods = xasprintf("%d", facts->pods);
+    SCOPED_FREE char *cpus = xasprintf("%" PRId64, facts->cpus);
+    SCOPED_FREE char *memory = xasprintf("%" PRId64, facts->memory_bytes);
+    json_add(r, "cpu", json_string(facts->is_simulated ? "100k" : cpus));
+    json_add(r, "memory", json_string(facts->is_simulated ? "1Pi" : memory));
+    if (facts->is_simulated)
+        json_add(r, "ephemeral-storage", json_string("1Pi"));
+    json_add(r, "pods", json_string(pods));
     return r;
 }
 
 static const struct {
-    const char *type, *status, *reason, *message;
+    const char *type, *status;
 } conditions[] = {
-    {"MemoryPressure", "False", "Simulated", "no container runs here"},
-    {"DiskPressure", "False", "Simulated", "no container runs here"},
-    {"PIDPressure", "False", "Simulated", "no container runs here"},
-    {"Ready", "True", "Simulated", "no container runs here"},
+    {"MemoryPressure", "False"},
+    {"DiskPressure", "False"},
+    {"PIDPressure", "False"},
+    {"Ready", "True"},
 };
 
-static cJSON *condition_list(const char *at)
+static cJSON *condition_list(const struct node_facts *facts, const char *at)
 {
     cJSON *list = json_array();
     for (size_t i = 0; i < ARRAY_LEN(conditions); i++) {
         cJSON *c = json_object();
         json_add(c, "type", json_string(conditions[i].type));
         json_add(c, "status", json_string(conditions[i].status));
-        json_add(c, "reason", json_string(conditions[i].reason));
-        json_add(c, "message", json_string(conditions[i].message));
+        json_add(c, "reason", json_string(facts->is_simulated ? "Simulated" : "NodeRuns"));
+        json_add(c, "message",
+                 json_string(facts->is_simulated ? "no container runs here"
+                                                 : "sandbox-node runs containers by Podman"));
         json_add(c, "lastHeartbeatTime", json_string(at));
         json_add(c, "lastTransitionTime", json_string(at));
         json_push(list, c);
@@ -69,18 +76,19 @@ static cJSON *address(const char *type, const char *value)
     return a;
 }
 
-cJSON *object_node_status(const char *name, const char *ip, int pods, int64_t now_unix_s)
+cJSON *object_node_status(const struct node_facts *facts, int64_t now_unix_s)
 {
     char at[CLOCK_TEXT_SIZE];
     clock_print_rfc3339(now_unix_s, at);
     cJSON *node = json_object(), *addresses = json_array();
-    json_push(addresses, address("InternalIP", ip));
-    json_push(addresses, address("Hostname", name));
-    json_set_at(node, "status.capacity", room(pods));
-    json_set_at(node, "status.allocatable", room(pods));
+    json_push(addresses, address("InternalIP", facts->address));
+    json_push(addresses, address("Hostname", facts->name));
+    json_set_at(node, "status.capacity", room(facts));
+    json_set_at(node, "status.allocatable", room(facts));
     json_set_at(node, "status.addresses", addresses);
-    json_set_at(node, "status.conditions", condition_list(at));
-    json_set_at(node, "status.nodeInfo.kubeletVersion", json_string("simulated"));
+    json_set_at(node, "status.conditions", condition_list(facts, at));
+    json_set_at(node, "status.nodeInfo.kubeletVersion",
+                json_string(facts->is_simulated ? "simulated" : "sandbox-node " VERSION));
     return node;
 }
 

@@ -14,11 +14,10 @@
 #include "apiserver/base/map.h"
 #include "apiserver/base/mem.h"
 #include "node/address.h"
-#include "node/object.h"
+#include "node/register.h"
 
 #define FULL_AGAIN_MS 1000 /* a Pod that found no room looks again */
 #define STRATEGIC_MERGE "application/strategic-merge-patch+json"
-#define MERGE "application/merge-patch+json"
 
 struct node {
     char *name;
@@ -362,42 +361,17 @@ static int work(void *ctx, const char *key, struct loop_result *ret)
 
 /* ---- nodes ---- */
 
-static int call(struct simulation *s, const char *method, const char *path, const char *type,
-                cJSON *take_body)
+static int register_simulated(struct simulation *s, struct node *n, struct err *err)
 {
-    SCOPED(json_free_p) cJSON *body = take_body;
-    SCOPED(err_fini) struct err err = {0};
-    int rc = kube_do(
-        s->config.kube,
-        &(struct kube_call){.method = method, .path = path, .body = body, .content_type = type},
-        NULL, &err);
-    if (rc < 0 && rc != -ERR_NOT_FOUND && rc != -ERR_ALREADY_EXISTS)
-        log_warn("%s %s failed, trying again: %s", method, path, err_text(&err));
-    return rc;
-}
-
-static int register_node(struct simulation *s, struct node *n)
-{
-    SCOPED_FREE char *path = xasprintf("/api/v1/nodes/%s/status", n->name);
-    int rc = call(s, "POST", "/api/v1/nodes", NULL, object_node(n->name));
-    if (rc < 0 && rc != -ERR_ALREADY_EXISTS)
-        return rc;
-    cJSON *status = object_node_status(n->name, n->address, s->config.pods_per_node,
-                                       clock_unix_s(s->config.clock));
-    rc = call(s, "PATCH", path, STRATEGIC_MERGE, status);
+    int rc = register_node(s->config.kube,
+                           &(struct node_facts){.name = n->name,
+                                                .address = n->address,
+                                                .pods = s->config.pods_per_node,
+                                                .is_simulated = true},
+                           clock_unix_s(s->config.clock), err);
     n->is_registered = rc == 0;
     if (rc == 0)
         log_info("node registered node=%s", n->name);
-    return rc;
-}
-
-static int renew_lease(struct simulation *s, const struct node *n)
-{
-    SCOPED_FREE char *path = xasprintf(OBJECT_LEASES "/%s", n->name);
-    int64_t now = clock_unix_ms(s->config.clock);
-    int rc = call(s, "PATCH", path, MERGE, object_lease(n->name, s->config.lease_ms, now));
-    if (rc == -ERR_NOT_FOUND)
-        rc = call(s, "POST", OBJECT_LEASES, NULL, object_lease(n->name, s->config.lease_ms, now));
     return rc;
 }
 
@@ -405,9 +379,13 @@ static int node_work(void *ctx, const char *key, struct loop_result *ret)
 {
     struct simulation *s = ctx;
     struct node *n = map_get(s->by_name, key);
-    int rc = n->is_registered ? 0 : register_node(s, n);
+    SCOPED(err_fini) struct err err = {0};
+    int rc = n->is_registered ? 0 : register_simulated(s, n, &err);
     if (rc == 0)
-        rc = renew_lease(s, n);
+        rc = register_renew(s->config.kube, n->name, s->config.lease_ms,
+                            clock_unix_ms(s->config.clock), &err);
+    if (rc < 0)
+        log_warn("node not registered node=%s, trying again: %s", key, err_text(&err));
     ret->again_after_ms = s->config.lease_ms;
     return rc;
 }
