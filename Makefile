@@ -47,6 +47,7 @@ src_of  = $(filter-out %/main.c,$(wildcard $(1)/*.c)) $(if $(filter openapi,$(1)
 obj     = $(patsubst %.c,$(OUT)/%.o,$(1))
 SERVER := $(OUT)/sandbox-apiserver
 NODE   := $(OUT)/sandbox-node
+PAUSE  := $(OUT)/sandbox-pause
 
 define layer_rule
 $(call lib,$(1)): $(call obj,$(call src_of,$(1)))
@@ -71,7 +72,7 @@ DEPS := $(patsubst %.c,$(OUT)/%.d,$(foreach l,$(LAYERS),$(call src_of,$(l))) $(O
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|'
 
-all: $(SERVER) $(NODE) ## build sandbox-apiserver and sandbox-node
+all: $(SERVER) $(NODE) $(PAUSE) ## build sandbox-apiserver, sandbox-node and what it gives to Pods
 
 $(SERVER): $(OUT)/apiserver/main.o $(LIBS)
 	@echo "  LINK  $@"
@@ -80,6 +81,12 @@ $(SERVER): $(OUT)/apiserver/main.o $(LIBS)
 $(NODE): $(OUT)/node/main.o $(foreach l,node apiserver/kube apiserver/base,$(call lib,$(l)))
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PKG_LIBS)
+
+# The first process of every Pod: static, for its image holds nothing else.
+$(PAUSE): hack/images/pause.c
+	@mkdir -p $(@D)
+	@echo "  LINK  $@"
+	$(Q)$(CC) -std=gnu17 -D_GNU_SOURCE $(WARN) -O2 -static -s -o $@ $<
 
 $(OUT)/lib/%.a:
 	@mkdir -p $(@D)
@@ -139,6 +146,7 @@ layers: ## who includes whom, and which calls we do not make
 	$(Q)hack/check-layers && hack/check-calls
 install: all ## binaries, manifests and man pages below $(DESTDIR)$(PREFIX)
 	install -Dm755 -t $(DESTDIR)$(PREFIX)/bin $(SERVER) $(NODE)
+	install -Dm755 -t $(DESTDIR)$(PREFIX)/libexec/agent-sandbox $(PAUSE)
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/man/man8 docs/sandbox-apiserver.8 docs/sandbox-node.8
 	install -d $(DESTDIR)$(PREFIX)/share/agent-sandbox && cp -r manifests examples $(DESTDIR)$(PREFIX)/share/agent-sandbox/
 clean: ## remove what was built here (not the cached Kubernetes programs)

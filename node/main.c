@@ -2,16 +2,23 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "apiserver/base/flags.h"
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/base/str.h"
+#include "node/command.h"
+#include "node/engine.h"
+#include "node/runner.h"
 #include "node/simulate.h"
 
 struct options {
     bool simulate, schedule;
     const char *kubeconfig, *name, *log_level;
+    struct engine_config engine;
+    const char *socket, *address, *network, *interface, *subnet, *pause, *domain;
+    char **dns, **host_paths, **capabilities, **runtimes;
     int64_t nodes, pods, workers, lease_ms;
     int64_t start_ms, slow_ms, run_ms, restart_ms, stop_ms;
     char **faults;
@@ -20,13 +27,42 @@ struct options {
 
 static const struct flag flag_rows[] = {
     {"simulate", FLAG_BOOL, AT(simulate), "false", 0, 0,
-     "only say of Pods that they run; the one mode there is so far"},
+     "only say of Pods that they run, in place of running them"},
     {"kubeconfig", FLAG_STRING, AT(kubeconfig), NULL, 0, 0,
      "how to reach the cluster; absent = from inside a pod"},
-    {"name", FLAG_STRING, AT(name), "simulated", 0, 0,
-     "name of the node; of several, followed by -0, -1, ..."},
-    {"nodes", FLAG_INT, AT(nodes), "1", 1, 1000, "how many nodes"},
+    {"name", FLAG_STRING, AT(name), NULL, 0, 0,
+     "name of the node; absent = simulated, or the machine's host name; of several simulated ones, "
+     "followed by -0, -1, ..."},
     {"pods", FLAG_INT, AT(pods), "10000", 1, 1000000, "room of each node; more Pods are refused"},
+    {"workers", FLAG_INT, AT(workers), "16", 1, 256, "Pods worked on at once"},
+    {"lease-renewal", FLAG_DURATION, AT(lease_ms), "10s", 100, 0, "between renewals of a lease"},
+    {"log-level", FLAG_STRING, AT(log_level), "info", 0, 0, "debug, info, warn or error"},
+    {"data", FLAG_STRING, AT(engine.folder), "/var/lib/agent-sandbox/node", 0, 0,
+     "folder of the engine, of volumes and claims; absolute"},
+    {"podman-socket", FLAG_STRING, AT(socket), NULL, 0, 0,
+     "of an engine that runs already; absent = one of our own is started, with all it keeps in "
+     "--data"},
+    {"podman", FLAG_STRING, AT(engine.program), "podman", 0, 0, "the engine's program"},
+    {"runtime", FLAG_STRING, AT(engine.runtime), "runc", 0, 0,
+     "what the engine runs containers by"},
+    {"storage-driver", FLAG_STRING, AT(engine.storage), "overlay", 0, 0, "of the engine"},
+    {"runtime-classes", FLAG_LIST, AT(runtimes), "", 0, 0,
+     "CLASS=RUNTIME,...: the engine's runtime for each runtimeClassName; others are refused"},
+    {"address", FLAG_STRING, AT(address), "127.0.0.1", 0, 0, "of the node, as Pods are told"},
+    {"network", FLAG_STRING, AT(network), "agent-sandbox", 0, 0,
+     "the engine's network of Pods; made when it is not there"},
+    {"network-interface", FLAG_STRING, AT(interface), "sandbox0", 0, 0, "its bridge"},
+    {"pod-cidr", FLAG_STRING, AT(subnet), "10.90.0.0/16", 0, 0, "its range of addresses"},
+    {"cluster-dns", FLAG_LIST, AT(dns), "", 0, 0,
+     "name servers of Pods with dnsPolicy ClusterFirst; none = the machine's"},
+    {"cluster-domain", FLAG_STRING, AT(domain), "cluster.local", 0, 0, "for names of Pods"},
+    {"allowed-host-paths", FLAG_LIST, AT(host_paths), "", 0, 0,
+     "folders that hostPath volumes may name, with what is below"},
+    {"allowed-capabilities", FLAG_LIST, AT(capabilities), "", 0, 0,
+     "that containers may add, like NET_BIND_SERVICE"},
+    {"pause", FLAG_STRING, AT(pause), NULL, 0, 0,
+     "the program that holds a Pod's namespaces; absent = sandbox-pause beside this one"},
+    {"nodes", FLAG_INT, AT(nodes), "1", 1, 1000, "how many nodes are simulated"},
     {"schedule", FLAG_BOOL, AT(schedule), "false", 0, 0,
      "bind every Pod without a node to one of ours, for clusters without a scheduler; looks at "
      "their number only, not at selectors or resources"},
@@ -41,18 +77,16 @@ static const struct flag flag_rows[] = {
      "from Ready to the end, for the faults crash and exit"},
     {"restart-delay", FLAG_DURATION, AT(restart_ms), "10s", 1, 0,
      "before the first restart of a container; doubles up to 5m"},
-    {"workers", FLAG_INT, AT(workers), "16", 1, 256, "calls to the cluster at once"},
-    {"lease-renewal", FLAG_DURATION, AT(lease_ms), "10s", 100, 0, "between renewals of a lease"},
-    {"log-level", FLAG_STRING, AT(log_level), "info", 0, 0, "debug, info, warn or error"},
     {0},
 };
 static const struct flag_table flag_table = {
     .program = "sandbox-node",
     .version = VERSION,
-    .about =
-        "Plays nodes of a Kubernetes cluster for tests and load: Pods bound to them are said to "
-        "run.\nRunning containers is not there yet, so --simulate is needed.\n\n"
-        "usage: sandbox-node --simulate --kubeconfig F [flags]\n",
+    .about = "A node of a Kubernetes cluster that runs the Pods bound to it by Podman; or, with "
+             "--simulate,\nnodes for tests and load whose Pods are only said to run.\n\n"
+             "usage: sandbox-node --kubeconfig F [flags]\n"
+             "       sandbox-node --simulate --kubeconfig F [flags]\n"
+             "       sandbox-node image build [flags]\n",
     .flags = flag_rows,
 };
 
@@ -76,9 +110,8 @@ static bool set_fault(const char *text, unsigned percent[POD_FAULTS])
 static bool options_check(const struct options *o, unsigned percent[POD_FAULTS])
 {
     enum log_level level;
-    if (!o->simulate) {
-        fprintf(stderr, "sandbox-node: running containers is not there yet; with --simulate Pods "
-                        "are only said to run\n");
+    if (!o->simulate && o->engine.folder[0] != '/') {
+        fprintf(stderr, "sandbox-node: --data must be absolute\n");
         return false;
     }
     if (log_parse_level(o->log_level, &level) < 0) {
@@ -101,6 +134,79 @@ static void wait_for_end(const sigset_t *signals)
     log_info("ending signal=%d", sig);
 }
 
+static int run_simulation(const struct options *o, const struct pod_settings *pods,
+                          struct kube *kube, const sigset_t *signals)
+{
+    struct simulation *s = simulation_start(&(struct simulation_config){
+        .kube = kube,
+        .clock = &clock_system,
+        .name = o->name ? o->name : "simulated",
+        .nodes = (int)o->nodes,
+        .workers = (int)o->workers,
+        .pods_per_node = (int)o->pods,
+        .lease_ms = o->lease_ms,
+        .pods = *pods,
+    });
+    wait_for_end(signals);
+    simulation_stop(s);
+    return EXIT_SUCCESS;
+}
+
+static int start_runner(const struct options *o, struct kube *kube, struct podman *podman,
+                        struct fetch *fetch, struct runner **ret, struct err *err)
+{
+    char host[256] = "";
+    gethostname(host, sizeof host - 1);
+    SCOPED_FREE char *pause = o->pause ? xstrdup(o->pause) : command_find_pause();
+    if (!pause)
+        return err_set(err, ERR_NOT_FOUND, "there is no sandbox-pause; --pause says where it is");
+    return runner_start(
+        &(struct runner_config){
+            .kube = kube,
+            .podman = podman,
+            .fetch = fetch,
+            .clock = &clock_system,
+            .name = o->name ? o->name : host,
+            .address = o->address,
+            .folder = o->engine.folder,
+            .network = o->network,
+            .interface = o->interface,
+            .subnet = o->subnet,
+            .pause_program = pause,
+            .dns = o->dns,
+            .domain = o->domain,
+            .policy = {.host_paths = o->host_paths,
+                       .capabilities = o->capabilities,
+                       .runtimes = o->runtimes},
+            .workers = (int)o->workers,
+            .pods = (int)o->pods,
+            .lease_ms = o->lease_ms,
+        },
+        ret, err);
+}
+
+static int run_containers(const struct options *o, struct kube *kube, struct fetch *fetch,
+                          const sigset_t *signals)
+{
+    SCOPED(err_fini) struct err err = {0};
+    struct engine *engine = NULL;
+    struct runner *runner = NULL;
+    struct podman *podman = NULL;
+    int rc = o->socket ? 0 : engine_start(&o->engine, fetch, &engine, &err);
+    if (rc == 0) {
+        podman = podman_new(fetch, o->socket ? o->socket : engine_socket(engine));
+        rc = start_runner(o, kube, podman, fetch, &runner, &err);
+    }
+    if (rc == 0)
+        wait_for_end(signals);
+    else
+        log_error("cannot start: %s", err_text(&err));
+    runner_stop(runner);
+    podman_free(podman);
+    engine_stop(engine);
+    return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 static int run(const struct options *o, const struct pod_settings *pods)
 {
     sigset_t signals;
@@ -112,25 +218,14 @@ static int run(const struct options *o, const struct pod_settings *pods)
     SCOPED(err_fini) struct err err = {0};
     struct fetch *fetch = fetch_new();
     struct kube *kube = NULL;
-    int status = EXIT_SUCCESS;
-    if (kube_new(o->kubeconfig, fetch, &kube, &err) < 0) {
+    int status = EXIT_FAILURE;
+    if (kube_new(o->kubeconfig, fetch, &kube, &err) < 0)
         log_error("cannot start: %s: %s",
                   o->kubeconfig ? o->kubeconfig : "in-cluster configuration", err_text(&err));
-        status = EXIT_FAILURE;
-    } else {
-        struct simulation *s = simulation_start(&(struct simulation_config){
-            .kube = kube,
-            .clock = &clock_system,
-            .name = o->name,
-            .nodes = (int)o->nodes,
-            .workers = (int)o->workers,
-            .pods_per_node = (int)o->pods,
-            .lease_ms = o->lease_ms,
-            .pods = *pods,
-        });
-        wait_for_end(&signals);
-        simulation_stop(s);
-    }
+    else if (o->simulate)
+        status = run_simulation(o, pods, kube, &signals);
+    else
+        status = run_containers(o, kube, fetch, &signals);
     kube_free(kube);
     fetch_free(fetch);
     return status;
@@ -141,6 +236,8 @@ int main(int argc, char **argv)
     struct options o = {0};
     struct pod_settings pods = {0};
     int status;
+    if (argc > 1 && strcmp(argv[1], "image") == 0)
+        return command_image(argc - 1, argv + 1);
     if (flags_parse(&flag_table, argc, argv, &o, &status) == 0) {
         pods.start_ms = o.start_ms;
         pods.slow_ms = o.slow_ms;
@@ -151,5 +248,9 @@ int main(int argc, char **argv)
         status = options_check(&o, pods.percent) ? run(&o, &pods) : 2;
     }
     strv_free(o.faults);
+    strv_free(o.dns);
+    strv_free(o.host_paths);
+    strv_free(o.capabilities);
+    strv_free(o.runtimes);
     return status;
 }

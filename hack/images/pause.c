@@ -1,4 +1,4 @@
-/* The first process of every pod in the test cluster: holds the pod's namespaces and reaps orphans
+/* The first process of every Pod of sandbox-node, and of the test cluster: holds the pod's namespaces and reaps orphans
  * until it is told to end. Linked statically; the image holds nothing else. */
 #include <signal.h>
 #include <stdlib.h>

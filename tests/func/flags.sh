@@ -42,8 +42,10 @@ says 2 "M-t019 a flag that does not exist" --nonsense
 has "M-t019 a flag that does not exist: is named" "'--nonsense'" "$OUTPUT"
 
 PROGRAM=("$OUT/sandbox-node")
-says 2 "sandbox-node without --simulate"
-has "sandbox-node without --simulate: says what is not there" "running containers is not there yet" "$OUTPUT"
+says 2 "sandbox-node with a folder that is not absolute" --data=here
+has "sandbox-node with a folder that is not absolute: says so" "--data must be absolute" "$OUTPUT"
+says 2 "sandbox-node image without a verb" image
+says 1 "sandbox-node image build without a busybox" image build --busybox="$WORK/none" --output="$WORK/image.tar"
 says 2 "sandbox-node with a fault that is none" --simulate --fault=nonsense=5
 has "sandbox-node with a fault that is none: is named" '"nonsense=5" is no FAULT=PERCENT' "$OUTPUT"
 says 2 "sandbox-node with more than all Pods" --simulate --fault=crash=101

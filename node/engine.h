@@ -1,0 +1,20 @@
+/* A container engine of our own: `podman system service`, with all it keeps in one folder, so that
+ * nothing of the user's is touched. Started again when it ends; containers go on without it. Where
+ * one from before still answers, that one is used. */
+#pragma once
+
+#include "node/podman.h"
+
+struct engine_config {
+    const char *folder;  /* absolute; made when absent */
+    const char *program; /* podman */
+    const char *runtime; /* runc, crun, ... */
+    const char *storage; /* overlay, vfs, ... */
+};
+struct engine;
+/* Returns when it answers. fetch is borrowed. Errors: ERR_UNAVAILABLE it does not, ERR_INVALID the
+ * folder cannot be written. */
+int engine_start(const struct engine_config *config, struct fetch *fetch, struct engine **ret,
+                 struct err *err);
+void engine_stop(struct engine *e); /* containers stay; frees; NULL is fine */
+const char *engine_socket(const struct engine *e);

@@ -1,0 +1,172 @@
+/* Probes and hooks say what to do in the same words: run a command, ask over HTTP, connect, sleep.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "apiserver/base/json.h"
+#include "apiserver/base/mem.h"
+#include "node/run.h"
+
+#define ENGINE_MS 5000 /* what the engine may need to start a command, beside its own time */
+#define ANSWER_MAX ((size_t)64 << 10)
+#define SAID_MAX 256 /* bytes of what it said that go into an error */
+#define SLEEP_STEP_MS 100
+
+void handler_target_fini(struct handler_target *t)
+{
+    free(t->id);
+    free(t->ip);
+    json_free(t->container);
+    *t = (struct handler_target){0};
+}
+
+static const cJSON *spec_find(const cJSON *pod, const char *container)
+{
+    SCOPED_FREE struct member *members = NULL;
+    size_t n;
+    members = plan_members(pod, &n);
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(members[i].name, container) == 0)
+            return members[i].spec;
+    }
+    return NULL;
+}
+
+bool handler_find(struct runner *r, const char *uid, const char *container,
+                  struct handler_target *ret)
+{
+    pthread_mutex_lock(&r->lock);
+    struct run *run = map_get(r->runs, uid);
+    const struct note *note = run && !run->is_gone ? run_note(run, container) : NULL;
+    bool is_found = note && note->instance_id;
+    if (is_found)
+        *ret = (struct handler_target){
+            .id = xstrdup(note->instance_id),
+            .ip = xstrdup(run->ip),
+            .container = json_copy(spec_find(run->newest, container)),
+        };
+    pthread_mutex_unlock(&r->lock);
+    return is_found;
+}
+
+static int run_command(struct runner *r, const struct handler_target *t, const cJSON *action,
+                       int64_t timeout_ms, struct err *err)
+{
+    SCOPED(podman_exec_fini) struct podman_exec result = {0};
+    int rc = podman_exec(r->config.podman, t->id, json_get(action, "command"),
+                         timeout_ms + ENGINE_MS, &result, err);
+    if (rc < 0)
+        return rc;
+    if (result.exit_code == 0)
+        return 0;
+    const char *said = buf_cstr(&result.output);
+    return err_set(err, ERR_INTERNAL, "command ended with code %d: %.*s", result.exit_code,
+                   (int)str_utf8_cut(said, result.output.len, SAID_MAX), said);
+}
+
+/* A number, or the name of one of the container's ports; 0 = neither. */
+static int port_of(const struct handler_target *t, const cJSON *port)
+{
+    int64_t number = 0;
+    const cJSON *p;
+    if (json_node_i64(port, &number) < 0 && cJSON_IsString(port)) {
+        cJSON_ArrayForEach(p, json_get(t->container, "ports"))
+        {
+            if (str_equal(json_str(p, "name"), port->valuestring))
+                number = json_i64_or(p, "containerPort", 0);
+        }
+    }
+    return number > 0 && number <= UINT16_MAX ? (int)number : 0;
+}
+
+static int ask_http(struct runner *r, const struct handler_target *t, const cJSON *action,
+                    int64_t timeout_ms, struct err *err)
+{
+    static const struct fetch_tls any = {.insecure = true}; /* certificates are not looked at */
+    const char *path = json_str_or(action, "path", "/");
+    bool is_tls = strcmp(json_str_or(action, "scheme", "HTTP"), "HTTPS") == 0;
+    SCOPED_FREE char *url =
+        xasprintf("%s://%s:%d%s%s", is_tls ? "https" : "http", t->ip,
+                  port_of(t, json_get(action, "port")), *path == '/' ? "" : "/", path);
+    SCOPED(pairs_fini) struct pairs headers = {0};
+    SCOPED(fetch_response_fini) struct fetch_response answer = {0};
+    const cJSON *header;
+    cJSON_ArrayForEach(header, json_get(action, "httpHeaders"))
+        pairs_add(&headers, json_str_or(header, "name", ""), json_str_or(header, "value", ""));
+    int rc = fetch_do(r->config.fetch,
+                      &(struct fetch_request){.url = url,
+                                              .headers = &headers,
+                                              .tls = &any,
+                                              .timeout_ms = timeout_ms,
+                                              .max_body = ANSWER_MAX},
+                      &answer, err);
+    if (rc == -ERR_TOO_LARGE)
+        return 0; /* it answered */
+    if (rc == 0 && (answer.status < 200 || answer.status > 399))
+        rc = err_set(err, ERR_INTERNAL, "HTTP status %d", answer.status);
+    return rc;
+}
+
+static int connect_tcp(struct runner *r, const struct handler_target *t, const cJSON *action,
+                       int64_t timeout_ms, struct err *err)
+{
+    (void)r;
+    int problem = 0;
+    socklen_t n = sizeof problem;
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)port_of(t, json_get(action, "port")))};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0 || inet_pton(AF_INET, t->ip, &to.sin_addr) != 1)
+        problem = EADDRNOTAVAIL;
+    else if (connect(fd, (const struct sockaddr *)&to, sizeof to) < 0)
+        problem = errno;
+    struct pollfd wait = {.fd = fd, .events = POLLOUT};
+    if (problem == EINPROGRESS) {
+        problem = ETIMEDOUT;
+        if (poll(&wait, 1, (int)timeout_ms) == 1)
+            getsockopt(fd, SOL_SOCKET, SO_ERROR, &problem, &n);
+    }
+    if (fd >= 0)
+        close(fd);
+    errno = problem;
+    return problem ? err_set(err, ERR_INTERNAL, "connecting: %m") : 0;
+}
+
+static int sleep_on(struct runner *r, const struct handler_target *t, const cJSON *action,
+                    int64_t timeout_ms, struct err *err)
+{
+    (void)r, (void)t, (void)err;
+    int64_t left_ms = json_i64_or(action, "seconds", 0) * 1000;
+    if (left_ms > timeout_ms)
+        left_ms = timeout_ms;
+    for (; left_ms > 0; left_ms -= SLEEP_STEP_MS)
+        poll(NULL, 0, SLEEP_STEP_MS);
+    return 0;
+}
+
+static const struct {
+    const char *field;
+    int (*run)(struct runner *r, const struct handler_target *t, const cJSON *action,
+               int64_t timeout_ms, struct err *err);
+} actions[] = {
+    {"exec", run_command},
+    {"httpGet", ask_http},
+    {"tcpSocket", connect_tcp},
+    {"sleep", sleep_on},
+};
+
+int handler_run(struct runner *r, const struct handler_target *t, const cJSON *action,
+                int64_t timeout_ms, struct err *err)
+{
+    for (size_t i = 0; i < ARRAY_LEN(actions); i++) {
+        const cJSON *how = json_get(action, actions[i].field);
+        if (how)
+            return actions[i].run(r, t, how, timeout_ms, err);
+    }
+    return err_set(err, ERR_INVALID, "nothing to do is named");
+}

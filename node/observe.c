@@ -1,0 +1,121 @@
+/* A list tells the states; only what has changed since is inspected. */
+#include "apiserver/base/json.h"
+#include "apiserver/base/mem.h"
+#include "node/run.h"
+
+#define LOG_TAIL_MAX ((size_t)2048)
+
+static const cJSON *spec_of(const struct run *run, const char *container)
+{
+    static const char *const lists[] = {"spec.containers", "spec.initContainers"};
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+        const cJSON *c;
+        cJSON_ArrayForEach(c, json_at(run->pod, lists[i]))
+        {
+            if (strcmp(json_str_or(c, "name", ""), container) == 0)
+                return c;
+        }
+    }
+    return NULL;
+}
+
+/* The last words: from its file, else from its output when the spec says so and it failed. */
+static void read_message(struct runner *r, const struct run *run, struct instance *i)
+{
+    SCOPED_FREE char *folder = NULL, *claims = NULL;
+    SCOPED(buf_fini) struct buf text = {0};
+    struct volume_place place = run_place(r, run->uid, &folder, &claims);
+    volume_read_message(&place, i->name, i->attempt, &text);
+    const char *policy = json_str_or(spec_of(run, i->name), "terminationMessagePolicy", "File");
+    if (text.len == 0 && i->exit_code != 0 && strcmp(policy, "FallbackToLogsOnError") == 0)
+        podman_log_tail(r->config.podman, i->id, LOG_TAIL_MAX, &text, NULL);
+    /* JSON takes no broken text; the container's may be anything */
+    SCOPED(buf_fini) struct buf clean = {0};
+    for (size_t at = 0; at < text.len;) {
+        uint32_t rune;
+        size_t n = str_utf8_decode(text.data + at, text.len - at, &rune);
+        if (n == 0 || rune == 0)
+            buf_putc(&clean, '?');
+        else
+            buf_append(&clean, text.data + at, n);
+        at += n ? n : 1;
+    }
+    if (clean.len)
+        i->message = buf_take(&clean, NULL);
+}
+
+/* One that the engine could not start counts as ended with 128, as container engines have it. */
+static void mark_broken(const struct run *run, struct instance *i)
+{
+    for (size_t n = 0; n < run->n_notes; n++) {
+        const struct note *note = &run->notes[n];
+        if (!note->broken_id || strcmp(note->broken_id, i->id) != 0)
+            continue;
+        free(i->reason);
+        free(i->message);
+        i->state = INSTANCE_EXITED;
+        i->exit_code = 128;
+        i->reason = xstrdup("StartError");
+        i->message = xstrdup(note->broken_why);
+        i->finished_ms = note->broken_ms;
+    }
+}
+
+static int look_at(struct runner *r, struct run *run, const char *id, struct instance *ret,
+                   struct err *err)
+{
+    SCOPED(json_free_p) cJSON *inspection = NULL;
+    int rc = podman_inspect(r->config.podman, id, &inspection, err);
+    if (rc < 0)
+        return rc;
+    instance_read(inspection, r->config.network, ret);
+    if (ret->state == INSTANCE_EXITED && *ret->name)
+        read_message(r, run, ret);
+    return 0;
+}
+
+/* The old instance when its state is what it was. */
+static bool take_known(struct run *run, const char *id, const char *state, struct instance *ret)
+{
+    for (size_t i = 0; i < run->instances.n; i++) {
+        struct instance *known = &run->instances.v[i];
+        if (known->id && strcmp(known->id, id) == 0 && strcmp(run->states[i], state) == 0) {
+            *ret = steal(known);
+            return true;
+        }
+    }
+    return false;
+}
+
+int observe(struct runner *r, struct run *run, struct err *err)
+{
+    SCOPED(json_free_p) cJSON *list = NULL;
+    SCOPED_FREE char *label = xasprintf(LABEL_UID "=%s", run->uid);
+    int rc = podman_list(r->config.podman, label, &list, err);
+    if (rc < 0)
+        return rc;
+    SCOPED(instances_fini)
+    struct instances fresh = {.v = xcalloc(json_len(list) + 1, sizeof(struct instance))};
+    char **states = NULL;
+    const cJSON *item;
+    cJSON_ArrayForEach(item, list)
+    {
+        const char *id = json_str_or(item, "Id", ""), *state = json_str_or(item, "State", "");
+        struct instance *it = &fresh.v[fresh.n];
+        rc = take_known(run, id, state, it) ? 0 : look_at(r, run, id, it, err);
+        if (rc == -ERR_NOT_FOUND) {
+            rc = 0; /* removed meanwhile */
+            continue;
+        }
+        if (rc < 0)
+            break;
+        mark_broken(run, it);
+        strv_add(&states, xstrdup(state));
+        fresh.n++;
+    }
+    instances_fini(&run->instances);
+    strv_free(run->states);
+    run->instances = steal(&fresh);
+    run->states = states;
+    return rc;
+}

@@ -1,0 +1,187 @@
+/* The memory of one Pod, and what its files share. */
+#include "node/run.h"
+
+#include "apiserver/base/json.h"
+#include "apiserver/base/mem.h"
+
+#define RETRY_FIRST_MS 10000 /* as a kubelet's for images */
+#define RETRY_MAX_MS 300000
+
+int64_t run_now_ms(const struct runner *r)
+{
+    return clock_unix_ms(r->config.clock);
+}
+
+struct run *run_new(const char *uid, cJSON *take_pod)
+{
+    struct run *run = xcalloc(1, sizeof *run);
+    size_t n;
+    SCOPED_FREE struct member *members = plan_members(take_pod, &n);
+    run->uid = xstrdup(uid);
+    run->newest = take_pod;
+    run->ip = xstrdup("");
+    run->notes = xcalloc(n + 1, sizeof *run->notes);
+    run->n_notes = n;
+    for (size_t i = 0; i < n; i++)
+        run->notes[i].name = xstrdup(members[i].name);
+    return run;
+}
+
+static void note_fini(struct note *n)
+{
+    free(n->name);
+    free(n->instance_id);
+    free(n->trouble);
+    free(n->reason);
+    free(n->message);
+    free(n->broken_id);
+    free(n->broken_why);
+    free(n->image);
+}
+
+void run_free(struct run *run)
+{
+    if (!run)
+        return;
+    for (size_t i = 0; i < run->n_notes; i++)
+        note_fini(&run->notes[i]);
+    free(run->notes);
+    instances_fini(&run->instances);
+    strv_free(run->states);
+    json_free(run->newest);
+    json_free(run->pod);
+    free(run->sandbox_trouble);
+    free(run->uid);
+    free(run->ip);
+    free(run);
+}
+
+struct note *run_note(struct run *run, const char *container)
+{
+    for (size_t i = 0; i < run->n_notes; i++) {
+        if (strcmp(run->notes[i].name, container) == 0)
+            return &run->notes[i];
+    }
+    return NULL;
+}
+
+static uint64_t revision_of(const cJSON *pod)
+{
+    uint64_t rev = 0;
+    str_to_u64(json_str_or(pod, "metadata.resourceVersion", ""), &rev);
+    return rev;
+}
+
+void run_take(struct runner *r, struct run *run, cJSON *take_pod)
+{
+    pthread_mutex_lock(&r->lock);
+    bool is_newer = revision_of(take_pod) >= revision_of(run->newest);
+    cJSON *drop = is_newer ? run->newest : take_pod;
+    if (is_newer)
+        run->newest = take_pod;
+    pthread_mutex_unlock(&r->lock);
+    json_free(drop);
+}
+
+void run_set_ip(struct runner *r, struct run *run, const char *ip)
+{
+    pthread_mutex_lock(&r->lock);
+    free(run->ip);
+    run->ip = xstrdup(ip);
+    pthread_mutex_unlock(&r->lock);
+}
+
+int64_t run_retry_ms(unsigned failures)
+{
+    unsigned doublings = failures ? failures - 1 : 0;
+    return doublings > 4 ? RETRY_MAX_MS : (int64_t)RETRY_FIRST_MS << doublings;
+}
+
+void run_set_trouble(struct runner *r, const struct run *run, struct note *note, const char *reason,
+                     const char *message)
+{
+    if (!note->reason || strcmp(note->reason, reason) != 0)
+        report_event(r, run->pod, "Warning", reason, message);
+    free(note->reason);
+    free(note->message);
+    note->reason = xstrdup(reason);
+    note->message = xstrdup(message);
+    note->failures++;
+    note->not_before_ms = run_now_ms(r) + run_retry_ms(note->failures);
+}
+
+void run_clear_trouble(struct note *note)
+{
+    free(steal(&note->reason));
+    free(steal(&note->message));
+    note->failures = 0;
+    note->not_before_ms = 0;
+}
+
+/* ---- where things come from ---- */
+
+static int get(void *ctx, const char *resource, const char *name, cJSON **ret, struct err *err)
+{
+    const struct run_sources *s = ctx;
+    SCOPED(buf_fini) struct buf path = {0};
+    buf_puts(&path, "/api/v1/namespaces/");
+    fetch_escape(json_str_or(s->run->pod, "metadata.namespace", ""), &path);
+    buf_printf(&path, "/%s/", resource);
+    fetch_escape(name, &path);
+    return kube_do(s->r->config.kube, &(struct kube_call){.method = "GET", .path = buf_cstr(&path)},
+                   ret, err);
+}
+
+/* Bound to the Pod, so that it ends with it. */
+static int token(void *ctx, const cJSON *projection, char **ret, struct err *err)
+{
+    const struct run_sources *s = ctx;
+    SCOPED(buf_fini) struct buf path = {0};
+    SCOPED(json_free_p) cJSON *body = json_object(), *answer = NULL;
+    cJSON *spec = json_object(), *bound = json_object(), *audiences = json_array();
+    const char *audience = json_str(projection, "audience");
+    if (audience)
+        json_push(audiences, json_string(audience));
+    json_add(spec, "audiences", audiences);
+    json_add(spec, "expirationSeconds",
+             json_int(json_i64_or(projection, "expirationSeconds", 3600)));
+    json_add(bound, "apiVersion", json_string("v1"));
+    json_add(bound, "kind", json_string("Pod"));
+    json_add(bound, "name", json_string(json_str_or(s->run->pod, "metadata.name", "")));
+    json_add(bound, "uid", json_string(s->run->uid));
+    json_add(spec, "boundObjectRef", bound);
+    json_add(body, "apiVersion", json_string("authentication.k8s.io/v1"));
+    json_add(body, "kind", json_string("TokenRequest"));
+    json_add(body, "spec", spec);
+    buf_puts(&path, "/api/v1/namespaces/");
+    fetch_escape(json_str_or(s->run->pod, "metadata.namespace", ""), &path);
+    buf_puts(&path, "/serviceaccounts/");
+    fetch_escape(json_str_or(s->run->pod, "spec.serviceAccountName", "default"), &path);
+    buf_puts(&path, "/token");
+    int rc = kube_do(s->r->config.kube,
+                     &(struct kube_call){.method = "POST", .path = buf_cstr(&path), .body = body},
+                     &answer, err);
+    if (rc == 0)
+        *ret = xstrdup(json_str_or(answer, "status.token", ""));
+    return rc;
+}
+
+struct sources run_sources(struct run_sources *ctx)
+{
+    return (struct sources){
+        .pod = ctx->run->pod,
+        .pod_ip = ctx->run->ip, /* changed by this worker alone */
+        .host_ip = ctx->r->config.address,
+        .get = get,
+        .token = token,
+        .ctx = ctx,
+    };
+}
+
+struct volume_place run_place(const struct runner *r, const char *uid, char **ret_folder,
+                              char **ret_claims)
+{
+    *ret_folder = xasprintf("%s/pods/%s", r->config.folder, uid);
+    *ret_claims = xasprintf("%s/claims", r->config.folder);
+    return (struct volume_place){.folder = *ret_folder, .claims = *ret_claims};
+}

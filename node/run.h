@@ -1,0 +1,134 @@
+/* What the files of the runner share, and nobody else uses: what a node remembers of one Pod beyond
+ * what the cluster and the engine say. A run belongs to the worker that has its key; what is marked
+ * so is guarded by the runner's lock, for probes and hooks have threads of their own. */
+#pragma once
+
+#include <pthread.h>
+
+#include "apiserver/base/loop.h"
+#include "apiserver/base/map.h"
+#include "node/create.h"
+#include "node/plan.h"
+#include "node/probe.h"
+#include "node/runner.h"
+#include "node/volume.h"
+
+enum hook_state { HOOK_NONE, HOOK_RUNS, HOOK_DONE, HOOK_FAILED };
+
+struct note { /* of one container of the spec, in the order of plan_members */
+    char *name;
+
+    /* of one run of it; lock */
+    char *instance_id; /* NULL = none runs */
+    struct probe_state probes[PROBE_KINDS];
+    enum hook_state post_start, pre_stop;
+    char *trouble; /* what the last probe or hook said, NULL = nothing */
+    bool is_stopping;
+    int64_t deadline_ms; /* unix; of a stop */
+
+    bool is_signalled; /* for a stop */
+    bool has_begun;    /* started by us, and its postStart hook is still to be begun */
+
+    /* of its start */
+    char *reason, *message; /* why it waits, NULL = no trouble */
+    unsigned failures;      /* in a row */
+    int64_t not_before_ms;  /* unix */
+    char *broken_id;        /* an instance that the engine could not start, and when */
+    char *broken_why;
+    int64_t broken_ms;
+    char *image; /* digest or id, for the status; NULL = unknown */
+};
+
+struct run {
+    char *uid;
+    cJSON *newest; /* as the cluster has it; lock */
+    bool is_gone;  /* there; lock */
+    char *ip;      /* of the sandbox; lock; "" = none */
+
+    cJSON *pod; /* the newest, when the pass began */
+    bool is_accepted, has_volumes;
+    struct instances instances;
+    char **states; /* the engine's word for each instance's state */
+    struct note *notes;
+    size_t n_notes;
+    unsigned sandbox_failures; /* in a row */
+    int64_t sandbox_not_before_ms;
+    char *sandbox_trouble;
+};
+
+struct runner {
+    struct runner_config config; /* strings are copies in the caller's hands until runner_stop */
+    struct podman_limits limits;
+    char *pause_image; /* id */
+    struct loop *pods, *probes, *hooks, *node;
+    struct reflector *reflector;
+    struct podman_watch *watch;
+    bool is_registered; /* of the node's loop */
+
+    pthread_mutex_t lock;
+    struct map *runs; /* uid to struct run */
+    int accepted;     /* of them */
+    bool is_listed;   /* the cluster's Pods are known */
+};
+
+int64_t run_now_ms(const struct runner *r); /* unix */
+struct run *run_new(const char *uid, cJSON *take_pod);
+/* Takes in a state of the Pod, unless a newer one is known. */
+void run_take(struct runner *r, struct run *run, cJSON *take_pod);
+void run_set_ip(struct runner *r, struct run *run, const char *ip);
+struct note *run_note(struct run *run, const char *container);
+void run_free(struct run *run);
+/* The sources of environment and volumes of a Pod; ctx of them is *ret_ctx. */
+struct run_sources {
+    struct runner *r;
+    struct run *run;
+};
+struct sources run_sources(struct run_sources *ctx);
+struct volume_place run_place(const struct runner *r, const char *uid, char **ret_folder,
+                              char **ret_claims);
+/* Trouble with a start: what it is, and a time to try again that grows. */
+void run_set_trouble(struct runner *r, const struct run *run, struct note *note, const char *reason,
+                     const char *message);
+int64_t run_retry_ms(unsigned failures); /* before the next try */
+void run_clear_trouble(struct note *note);
+
+/* observe.c: the engine's view of the Pod into run->instances. */
+int observe(struct runner *r, struct run *run, struct err *err);
+
+/* start.c. Trouble is noted in the run, with a time to try again. */
+void start_sandbox(struct runner *r, struct run *run, const struct instance *old);
+void start_member(struct runner *r, struct run *run, const struct plan *plan, size_t at);
+
+/* stop.c: carries a stop one step further; *wait_ms becomes less when it wants to go on earlier. */
+void stop_member(struct runner *r, struct run *run, const struct member *m, int64_t *wait_ms);
+/* Everything of a Pod that is gone, at once. */
+int stop_all(struct runner *r, const char *uid, struct err *err);
+
+/* prober.c */
+void prober_adopt(struct runner *r, struct run *run, const struct member *m);
+int prober_work(void *ctx, const char *key, struct loop_result *ret);
+/* hook.c */
+void hook_begin(struct runner *r, const struct run *run, const char *container, bool is_post_start);
+int hook_work(void *ctx, const char *key, struct loop_result *ret);
+
+/* handler.c: carries out what a probe or hook says, in a container that runs. */
+struct handler_target {
+    char *id, *ip;    /* of the container, and of its Pod */
+    cJSON *container; /* its spec */
+};
+void handler_target_fini(struct handler_target *t);
+/* Errors: it failed, with what it said. */
+int handler_run(struct runner *r, const struct handler_target *t, const cJSON *action,
+                int64_t timeout_ms, struct err *err);
+/* Of a container that runs; false when it does not. Takes the lock. */
+bool handler_find(struct runner *r, const char *uid, const char *container,
+                  struct handler_target *ret);
+
+/* report.c */
+int report_status(struct runner *r, struct run *run, const struct plan *plan, const char *reason,
+                  const char *message, struct err *err);
+int report_refused(struct runner *r, struct run *run, const char *reason, const char *message,
+                   struct err *err);
+int report_end(struct runner *r, const struct run *run, struct err *err);
+void report_event(struct runner *r, const cJSON *pod, const char *type, const char *reason,
+                  const char *message);

@@ -1,0 +1,461 @@
+/* A reflector brings the Pods of this node, the engine's events say what their containers do, and a
+ * work queue, by uid, takes one Pod at a time: look, plan, act, and report. The lock is never held
+ * over a call. */
+#include "node/runner.h"
+
+#include <dirent.h>
+#include <unistd.h>
+
+#include "apiserver/base/json.h"
+#include "apiserver/base/log.h"
+#include "apiserver/base/mem.h"
+#include "node/disk.h"
+#include "node/image.h"
+#include "node/register.h"
+#include "node/run.h"
+
+#define RESYNC_MS 60000 /* looks again though nothing was heard */
+#define STEPS_MAX 1000  /* of one pass: more than a Pod has containers */
+#define HOOK_WORKERS 8
+#define PROBE_WORKERS 8
+
+/* ---- the cluster's news ---- */
+
+static void take_event(struct runner *r, const cJSON *object, bool is_delete)
+{
+    const char *uid = json_str_or(object, "metadata.uid", "");
+    cJSON *pod = json_copy(object);
+    pthread_mutex_lock(&r->lock);
+    struct run *run = map_get(r->runs, uid);
+    if (run && is_delete)
+        run->is_gone = true;
+    if (!run && !is_delete)
+        map_put(r->runs, uid, run_new(uid, steal(&pod)));
+    pthread_mutex_unlock(&r->lock);
+    if (run && pod && !is_delete)
+        run_take(r, run, steal(&pod));
+    json_free(pod);
+    loop_add(r->pods, uid);
+}
+
+static void on_event(void *ctx, const cJSON *object, bool is_delete)
+{
+    take_event(ctx, object, is_delete);
+}
+
+struct absence {
+    struct map *present; /* uids of a list */
+    char **gone;
+};
+
+static bool note_absent(void *ctx, const char *uid, void *value)
+{
+    struct absence *a = ctx;
+    struct run *run = value;
+    if (!map_get(a->present, uid)) {
+        run->is_gone = true;
+        strv_add(&a->gone, xstrdup(uid));
+    }
+    return true;
+}
+
+/* Containers and folders of whatever Pods: those of none are cleared away by their pass. */
+static void look_for_orphans(struct runner *r)
+{
+    SCOPED(json_free_p) cJSON *list = NULL;
+    SCOPED(err_fini) struct err err = {0};
+    SCOPED_FREE char *label = xasprintf(LABEL_NODE "=%s", r->config.name);
+    SCOPED_FREE char *folder = xasprintf("%s/pods", r->config.folder);
+    if (podman_list(r->config.podman, label, &list, &err) < 0)
+        log_warn("orphans are not looked for: %s", err_text(&err));
+    const cJSON *item;
+    cJSON_ArrayForEach(item, list)
+    {
+        const cJSON *uid = json_get(json_get(item, "Labels"), LABEL_UID);
+        if (cJSON_IsString(uid))
+            loop_add(r->pods, uid->valuestring);
+    }
+    DIR *pods = opendir(folder);
+    const struct dirent *entry;
+    while (pods && (entry = readdir(pods)) != NULL) {
+        if (entry->d_name[0] != '.')
+            loop_add(r->pods, entry->d_name);
+    }
+    if (pods)
+        closedir(pods);
+}
+
+static void on_replace(void *ctx, const cJSON *const *objects, size_t n, const char *version)
+{
+    (void)version;
+    struct runner *r = ctx;
+    struct absence absence = {.present = map_new()};
+    for (size_t i = 0; i < n; i++) {
+        map_put(absence.present, json_str_or(objects[i], "metadata.uid", ""), r);
+        take_event(r, objects[i], false);
+    }
+    pthread_mutex_lock(&r->lock);
+    map_each(r->runs, note_absent, &absence);
+    bool is_first = !r->is_listed;
+    r->is_listed = true;
+    pthread_mutex_unlock(&r->lock);
+    for (char **uid = absence.gone; uid && *uid; uid++)
+        loop_add(r->pods, *uid);
+    strv_free(absence.gone);
+    map_free(absence.present);
+    log_info("pods listed pods=%zu", n);
+    if (is_first)
+        look_for_orphans(r);
+}
+
+static const struct reflector_ops reflector_ops = {.on_replace = on_replace, .on_event = on_event};
+
+static void on_container(void *ctx, const char *uid)
+{
+    struct runner *r = ctx;
+    loop_add(r->pods, uid);
+}
+
+/* ---- one Pod ---- */
+
+static enum phase phase_of(const cJSON *pod)
+{
+    const char *text = json_str_or(pod, "status.phase", "");
+    for (int p = PHASE_PENDING; p <= PHASE_FAILED; p++) {
+        if (strcmp(phase_names[p], text) == 0)
+            return (enum phase)p;
+    }
+    return PHASE_PENDING;
+}
+
+/* ms until its deadline, 0 when it has passed; INT64_MAX = it has none. */
+static int64_t until_deadline(const cJSON *pod, int64_t now_ms)
+{
+    int64_t start_ms, seconds = json_i64_or(pod, "spec.activeDeadlineSeconds", -1);
+    if (seconds < 0 || seconds > INT32_MAX ||
+        clock_parse_rfc3339(json_str_or(pod, "status.startTime", ""), &start_ms) < 0)
+        return INT64_MAX;
+    int64_t left_ms = start_ms + seconds * 1000 - now_ms;
+    return left_ms > 0 ? left_ms : 0;
+}
+
+/* What is known of a member besides its instances. */
+static void add_knowledge(struct runner *r, struct run *run, struct member *m)
+{
+    struct note *note = run_note(run, m->name);
+    m->not_before_ms = note->not_before_ms;
+    pthread_mutex_lock(&r->lock);
+    bool is_running = m->now && m->now->state == INSTANCE_RUNNING;
+    bool passes[PROBE_KINDS], fails[PROBE_KINDS];
+    for (int k = 0; k < PROBE_KINDS; k++) {
+        struct probe probe = probe_read(m->spec, (enum probe_kind)k);
+        passes[k] = probe_passes(&probe, &note->probes[k], (enum probe_kind)k);
+        fails[k] = note->probes[k].verdict == PROBE_FAILS;
+    }
+    bool is_hooked = note->post_start == HOOK_NONE || note->post_start == HOOK_DONE;
+    m->has_started = is_running && passes[PROBE_STARTUP] && is_hooked;
+    m->is_ready = m->has_started && passes[PROBE_READINESS] && !note->is_stopping;
+    m->is_unhealthy = is_running && (fails[PROBE_STARTUP] || fails[PROBE_LIVENESS] ||
+                                     note->post_start == HOOK_FAILED || note->is_stopping);
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* postStart belongs to a start of ours; one from before has had it. */
+static void begin_hook(struct runner *r, struct run *run, const struct member *m)
+{
+    struct note *note = run_note(run, m->name);
+    if (!note->has_begun || !m->now || m->now->state != INSTANCE_RUNNING)
+        return;
+    note->has_begun = false;
+    if (json_at(m->spec, "lifecycle.postStart"))
+        hook_begin(r, run, m->name, true);
+}
+
+static int make_plan(struct runner *r, struct run *run, struct plan *plan, struct err *err)
+{
+    int rc = observe(r, run, err);
+    if (rc < 0)
+        return rc;
+    int64_t now_ms = run_now_ms(r);
+    *plan = (struct plan){
+        .members = plan_members(run->pod, &plan->n),
+        .n = plan->n,
+        .pause = instances_find(&run->instances, INSTANCE_PAUSE, 0),
+        .restart = plan_restart_policy(run->pod),
+        .known_phase = phase_of(run->pod),
+        .is_terminating = json_str(run->pod, "metadata.deletionTimestamp") != NULL,
+        .is_past_deadline = until_deadline(run->pod, now_ms) == 0,
+        .now_ms = now_ms,
+    };
+    for (size_t i = 0; i < plan->n; i++) {
+        struct member *m = &plan->members[i];
+        m->now = instances_find(&run->instances, m->name, 0);
+        m->before = instances_find(&run->instances, m->name, 1);
+        prober_adopt(r, run, m);
+        begin_hook(r, run, m);
+        add_knowledge(r, run, m);
+    }
+    if (plan->pause && plan->pause->state == INSTANCE_RUNNING &&
+        strcmp(run->ip, plan->pause->ip) != 0)
+        run_set_ip(r, run, plan->pause->ip);
+    plan_make(plan);
+    return 0;
+}
+
+/* Carries out what the plan says; true when there is something new to look at. */
+static bool act(struct runner *r, struct run *run, struct plan *plan, int64_t *wait_ms)
+{
+    bool has_acted = false;
+    if (plan->makes_pause && run->sandbox_not_before_ms <= plan->now_ms) {
+        start_sandbox(r, run, plan->pause);
+        return true;
+    }
+    if (plan->makes_pause)
+        *wait_ms = run->sandbox_not_before_ms - plan->now_ms;
+    for (size_t i = 0; i < plan->n; i++) {
+        const struct member *m = &plan->members[i];
+        if (m->act == MEMBER_START) {
+            start_member(r, run, plan, i);
+            has_acted = true;
+        } else if (m->act == MEMBER_STOP) {
+            stop_member(r, run, m, wait_ms);
+        }
+    }
+    if (plan->drops_pause) /* it is removed with the containers that name it */
+        podman_signal(r->config.podman, plan->pause->id, "KILL", NULL);
+    return has_acted;
+}
+
+static int finish(struct runner *r, struct run *run, struct err *err)
+{
+    int rc = stop_all(r, run->uid, err);
+    return rc < 0 ? rc : report_end(r, run, err);
+}
+
+/* The Pod will not be run: says so, and lets it go when it is deleted. */
+static int refuse(struct runner *r, struct run *run, const char *reason, const char *message,
+                  struct err *err)
+{
+    int rc = phase_of(run->pod) == PHASE_FAILED ? 0 : stop_all(r, run->uid, err);
+    if (rc == 0)
+        rc = report_refused(r, run, reason, message, err);
+    bool is_terminating = json_str(run->pod, "metadata.deletionTimestamp") != NULL;
+    return rc == 0 && is_terminating ? finish(r, run, err) : rc;
+}
+
+static int report(struct runner *r, struct run *run, const struct plan *plan, struct err *err)
+{
+    const char *reason = plan->is_past_deadline ? "DeadlineExceeded" : NULL;
+    const char *message =
+        reason ? "Pod was active on the node longer than the specified deadline" : NULL;
+    return report_status(r, run, plan, reason, message, err);
+}
+
+/* Takes a place on the node; false when there is none. */
+static bool accept(struct runner *r, struct run *run)
+{
+    pthread_mutex_lock(&r->lock);
+    bool has_room = run->is_accepted || r->accepted < r->config.pods;
+    r->accepted += has_room && !run->is_accepted;
+    run->is_accepted = has_room;
+    pthread_mutex_unlock(&r->lock);
+    return has_room;
+}
+
+static void less(int64_t *wait_ms, int64_t ms)
+{
+    if (ms > 0 && (*wait_ms == 0 || ms < *wait_ms))
+        *wait_ms = ms;
+}
+
+/* Of one that has ended, what was said then stays: nothing of it may be left here, and nobody knows
+ * any more why a container was not started. */
+static bool is_said(const struct run *run, const struct plan *plan)
+{
+    bool is_unknown = run->instances.n == 0;
+    for (size_t i = 0; i < plan->n; i++)
+        is_unknown =
+            is_unknown || (plan->members[i].now && plan->members[i].now->state == INSTANCE_CREATED);
+    return is_unknown && plan->is_over && plan->known_phase >= PHASE_SUCCEEDED;
+}
+
+static int step(struct runner *r, struct run *run, bool *ret_has_acted, int64_t *ret_wait_ms,
+                struct err *err)
+{
+    struct plan plan = {0};
+    int64_t wait_ms = 0;
+    int rc = make_plan(r, run, &plan, err);
+    SCOPED_FREE struct member *members = plan.members;
+    if (rc == 0 && !json_str(run->pod, "status.startTime"))
+        rc = report(r, run, &plan, err); /* before what may take long */
+    if (rc < 0)
+        return rc;
+    *ret_has_acted = act(r, run, &plan, &wait_ms);
+    if (*ret_has_acted)
+        return 0;
+    if (!is_said(run, &plan))
+        rc = report(r, run, &plan, err);
+    if (rc == 0 && plan.is_over && plan.is_terminating)
+        rc = finish(r, run, err);
+    less(&wait_ms, plan.wait_ms);
+    less(&wait_ms, RESYNC_MS);
+    int64_t left_ms = until_deadline(run->pod, run_now_ms(r));
+    less(&wait_ms, left_ms == INT64_MAX || plan.is_over ? 0 : left_ms + 1);
+    *ret_wait_ms = wait_ms;
+    return rc;
+}
+
+static int pass(struct runner *r, struct run *run, struct loop_result *ret, struct err *err)
+{
+    SCOPED(buf_fini) struct buf why = {0};
+    const char *reason = refuse_pod(run->pod, &r->config.policy, &why);
+    if (reason)
+        return refuse(r, run, reason, buf_cstr(&why), err);
+    if (!accept(r, run))
+        return refuse(r, run, "OutOfpods", "the node has no room for more pods", err);
+    bool has_acted = true;
+    int rc = 0;
+    for (int i = 0; i < STEPS_MAX && rc == 0 && has_acted; i++)
+        rc = step(r, run, &has_acted, &ret->again_after_ms, err);
+    return rc;
+}
+
+/* Takes the Pod as it is now; NULL when there is none any more. */
+static struct run *begin(struct runner *r, const char *uid, bool *ret_is_known)
+{
+    pthread_mutex_lock(&r->lock);
+    struct run *run = map_get(r->runs, uid), *gone = NULL;
+    if (run && run->is_gone) {
+        gone = map_del(r->runs, uid);
+        r->accepted -= gone->is_accepted;
+        run = NULL;
+    }
+    if (run) {
+        json_free(run->pod);
+        run->pod = json_copy(run->newest);
+    }
+    *ret_is_known = r->is_listed;
+    pthread_mutex_unlock(&r->lock);
+    run_free(gone);
+    return run;
+}
+
+static int work(void *ctx, const char *uid, struct loop_result *ret)
+{
+    struct runner *r = ctx;
+    SCOPED(err_fini) struct err err = {0};
+    bool is_known;
+    struct run *run = begin(r, uid, &is_known);
+    int rc = 0;
+    if (run)
+        rc = pass(r, run, ret, &err);
+    else if (is_known)
+        rc = stop_all(r, uid, &err);
+    /* Changed or gone meanwhile: its event brings the next look. */
+    if (rc < 0 && rc != -ERR_CONFLICT && rc != -ERR_NOT_FOUND)
+        log_warn("pass failed pod=%s, trying again: %s", uid, err_text(&err));
+    return rc == -ERR_CONFLICT || rc == -ERR_NOT_FOUND ? 0 : rc;
+}
+
+/* ---- the node ---- */
+
+static int node_work(void *ctx, const char *key, struct loop_result *ret)
+{
+    (void)key;
+    struct runner *r = ctx;
+    SCOPED(err_fini) struct err err = {0};
+    int rc = 0;
+    struct node_facts facts = register_facts(r->config.name, r->config.address, r->config.pods);
+    ret->again_after_ms = r->config.lease_ms;
+    if (!r->is_registered)
+        rc = register_node(r->config.kube, &facts, clock_unix_s(r->config.clock), &err);
+    if (rc == 0)
+        rc = register_renew(r->config.kube, r->config.name, r->config.lease_ms,
+                            clock_unix_ms(r->config.clock), &err);
+    if (rc < 0)
+        log_warn("node not registered, trying again: %s", err_text(&err));
+    else if (!r->is_registered)
+        log_info("node registered node=%s", r->config.name);
+    r->is_registered = r->is_registered || rc == 0;
+    return rc;
+}
+
+/* ---- life ---- */
+
+static int prepare(struct runner *r, struct err *err)
+{
+    const struct runner_config *c = &r->config;
+    SCOPED(buf_fini) struct buf archive = {0};
+    SCOPED(podman_image_fini) struct podman_image image = {0};
+    SCOPED_FREE char *pods = xasprintf("%s/pods", c->folder);
+    int rc = disk_make_folder(pods, 0711, err);
+    if (rc == 0)
+        rc = podman_limits(c->podman, &r->limits, err);
+    if (rc == 0)
+        rc = podman_network_ensure(c->podman, c->network, c->interface, c->subnet, err);
+    if (rc == 0)
+        rc = image_make_pause(c->pause_program, &archive, err);
+    if (rc == 0)
+        rc = podman_image_load(c->podman, &archive, err);
+    if (rc == 0)
+        rc = podman_image_find(c->podman, IMAGE_PAUSE, &image, err);
+    if (rc == 0)
+        r->pause_image = steal(&image.id);
+    return rc;
+}
+
+static struct loop *make_loop(struct runner *r, const char *name, int workers, loop_work_fn fn)
+{
+    struct loop *loop = loop_new(&(struct loop_config){
+        .name = name, .workers = workers, .clock = r->config.clock, .work = fn, .ctx = r});
+    loop_start(loop);
+    return loop;
+}
+
+int runner_start(const struct runner_config *config, struct runner **ret, struct err *err)
+{
+    struct runner *r = xcalloc(1, sizeof *r);
+    r->config = *config;
+    int rc = prepare(r, err);
+    if (rc < 0) {
+        free(r);
+        return rc;
+    }
+    pthread_mutex_init(&r->lock, NULL);
+    r->runs = map_new();
+    r->pods = make_loop(r, "pods", config->workers, work);
+    r->probes = make_loop(r, "probes", PROBE_WORKERS, prober_work);
+    r->hooks = make_loop(r, "hooks", HOOK_WORKERS, hook_work);
+    r->node = make_loop(r, "node", 1, node_work);
+    loop_add(r->node, config->name);
+    r->watch = podman_watch_start(config->podman, LABEL_UID, on_container, r);
+    SCOPED_FREE char *own = xasprintf("spec.nodeName=%s", config->name);
+    r->reflector = reflector_start(config->kube, "/api/v1/pods", NULL, own, &reflector_ops, r);
+    *ret = r;
+    return 0;
+}
+
+static bool free_run(void *ctx, const char *uid, void *value)
+{
+    (void)ctx, (void)uid;
+    run_free(value);
+    return true;
+}
+
+void runner_stop(struct runner *r)
+{
+    if (!r)
+        return;
+    reflector_stop(r->reflector);
+    podman_watch_stop(r->watch);
+    loop_stop(r->pods);
+    loop_free(r->probes);
+    loop_free(r->hooks);
+    loop_free(r->pods);
+    loop_free(r->node);
+    map_each(r->runs, free_run, NULL);
+    map_free(r->runs);
+    pthread_mutex_destroy(&r->lock);
+    free(r->pause_image);
+    free(r);
+}

@@ -1,0 +1,253 @@
+/* From a Pod's spec to containers that run. */
+#include "apiserver/base/json.h"
+#include "apiserver/base/log.h"
+#include "apiserver/base/mem.h"
+#include "node/image.h"
+#include "node/run.h"
+
+static struct create_common common_of(const struct runner *r, const struct run *run)
+{
+    return (struct create_common){
+        .pod = run->pod,
+        .node = r->config.name,
+        .network = r->config.network,
+        .runtime = refuse_runtime(run->pod, &r->config.policy),
+        .limits = r->limits,
+    };
+}
+
+/* ---- the sandbox ---- */
+
+static int make_volumes(struct runner *r, struct run *run, struct err *err)
+{
+    SCOPED_FREE char *folder = NULL, *claims = NULL;
+    struct run_sources ctx = {r, run};
+    struct sources s = run_sources(&ctx);
+    struct volume_place place = run_place(r, run->uid, &folder, &claims);
+    int rc = volume_make_all(&s, &place, err);
+    run->has_volumes = rc == 0;
+    return rc;
+}
+
+static int write_network(struct runner *r, struct run *run, struct err *err)
+{
+    SCOPED_FREE char *folder = NULL, *claims = NULL;
+    struct run_sources ctx = {r, run};
+    struct sources s = run_sources(&ctx);
+    struct volume_place place = run_place(r, run->uid, &folder, &claims);
+    return volume_write_network(&s, &place, r->config.dns, r->config.domain, err);
+}
+
+static int make_pause(struct runner *r, struct run *run, unsigned attempt, struct err *err)
+{
+    struct create_common common = common_of(r, run);
+    SCOPED(json_free_p) cJSON *spec = create_pause(&common, r->pause_image, attempt);
+    SCOPED(json_free_p) cJSON *inspection = NULL;
+    SCOPED_FREE char *id = NULL;
+    SCOPED(instance_fini) struct instance pause = {0};
+    int rc = podman_create(r->config.podman, spec, &id, err);
+    if (rc == 0)
+        rc = podman_start(r->config.podman, id, err);
+    if (rc == 0)
+        rc = podman_inspect(r->config.podman, id, &inspection, err);
+    if (rc < 0)
+        return rc;
+    instance_read(inspection, r->config.network, &pause);
+    run_set_ip(r, run, pause.ip);
+    return 0;
+}
+
+static int try_sandbox(struct runner *r, struct run *run, const struct instance *old,
+                       struct err *err)
+{
+    int rc = 0;
+    if (!run->has_volumes)
+        rc = make_volumes(r, run, err);
+    if (rc == 0 && old) /* refused while containers of it are kept: they go first, in the end */
+        podman_remove(r->config.podman, old->id, NULL);
+    if (rc == 0)
+        rc = make_pause(r, run, old ? old->attempt + 1 : 0, err);
+    return rc == 0 ? write_network(r, run, err) : rc;
+}
+
+void start_sandbox(struct runner *r, struct run *run, const struct instance *old)
+{
+    SCOPED(err_fini) struct err err = {0};
+    if (try_sandbox(r, run, old, &err) == 0) {
+        run->sandbox_failures = 0;
+        free(steal(&run->sandbox_trouble));
+        return;
+    }
+    run->sandbox_failures++;
+    run->sandbox_not_before_ms = run_now_ms(r) + run_retry_ms(run->sandbox_failures);
+    if (!run->sandbox_trouble || strcmp(run->sandbox_trouble, err_text(&err)) != 0)
+        report_event(r, run->pod, "Warning",
+                     run->has_volumes ? "FailedCreatePodSandBox" : "FailedMount", err_text(&err));
+    free(run->sandbox_trouble);
+    run->sandbox_trouble = xstrdup(err_text(&err));
+    log_info("sandbox failed pod=%s, trying again: %s", run->uid, err_text(&err));
+}
+
+/* ---- images ---- */
+
+/* Of the Pod's pull secrets the first that knows the registry, in the form of X-Registry-Auth. */
+static char *registry_auth(struct runner *r, struct run *run, const char *image)
+{
+    struct run_sources ctx = {r, run};
+    struct sources s = run_sources(&ctx);
+    SCOPED_FREE char *host = xstrndup(image, strcspn(image, "/"));
+    const cJSON *ref;
+    cJSON_ArrayForEach(ref, json_at(run->pod, "spec.imagePullSecrets"))
+    {
+        SCOPED(json_free_p) cJSON *secret = NULL, *config = NULL;
+        SCOPED(buf_fini) struct buf text = {0};
+        SCOPED(buf_fini) struct buf both = {0};
+        if (s.get(s.ctx, "secrets", json_str_or(ref, "name", ""), &secret, NULL) < 0)
+            continue;
+        const cJSON *coded = json_get(json_get(secret, "data"), ".dockerconfigjson");
+        if (!cJSON_IsString(coded) ||
+            !buf_unbase64(&text, coded->valuestring, strlen(coded->valuestring)) ||
+            json_parse(buf_cstr(&text), text.len, NULL, &config, NULL) < 0)
+            continue;
+        const char *auth = json_str(json_get(json_get(config, "auths"), host), "auth");
+        if (!auth || !buf_unbase64(&both, auth, strlen(auth)) || !strchr(buf_cstr(&both), ':'))
+            continue;
+        const char *colon = strchr(buf_cstr(&both), ':');
+        SCOPED_FREE char *user = xstrndup(buf_cstr(&both), (size_t)(colon - buf_cstr(&both)));
+        SCOPED(json_free_p) cJSON *out = json_object();
+        json_add(out, "username", json_string(user));
+        json_add(out, "password", json_string(colon + 1));
+        SCOPED_FREE char *json = json_to_str(out);
+        SCOPED(buf_fini) struct buf header = {0};
+        buf_base64(&header, json, strlen(json));
+        return buf_take(&header, NULL);
+    }
+    return NULL;
+}
+
+/* Trouble is noted; ret is filled when there is none. */
+static int need_image(struct runner *r, struct run *run, struct note *note, const cJSON *spec,
+                      struct podman_image *ret, struct err *err)
+{
+    const char *name = json_str_or(spec, "image", "");
+    const char *policy = json_str_or(spec, "imagePullPolicy", "IfNotPresent");
+    SCOPED(err_fini) struct err pull_err = {0};
+    int found = podman_image_find(r->config.podman, name, ret, err);
+    if (found == 0 && strcmp(policy, "Always") != 0)
+        return 0;
+    if (found < 0 && found != -ERR_NOT_FOUND) {
+        run_set_trouble(r, run, note, "InvalidImageName", err_text(err));
+        return found;
+    }
+    if (strcmp(policy, "Never") == 0) {
+        SCOPED_FREE char *text =
+            xasprintf("Container image \"%s\" is not present with pull policy of Never", name);
+        run_set_trouble(r, run, note, "ErrImageNeverPull", text);
+        return err_set(err, ERR_NOT_FOUND, "%s", text);
+    }
+    podman_image_fini(ret);
+    SCOPED_FREE char *auth = registry_auth(r, run, name);
+    int rc = podman_image_pull(r->config.podman, name, auth, &pull_err);
+    if (rc == 0)
+        return podman_image_find(r->config.podman, name, ret, err);
+    SCOPED_FREE char *text =
+        xasprintf("Back-off pulling image \"%s\": %s", name, err_text(&pull_err));
+    bool is_first = note->failures == 0;
+    run_set_trouble(r, run, note, is_first ? "ErrImagePull" : "ImagePullBackOff",
+                    is_first ? err_text(&pull_err) : text);
+    return err_move(err, &pull_err);
+}
+
+/* ---- one container ---- */
+
+static bool is_root(const char *user)
+{
+    int64_t number;
+    SCOPED_FREE char *name = xstrndup(user, strcspn(user, ":"));
+    return str_to_i64(name, &number) < 0 || number == 0;
+}
+
+/* The create call, from everything that the spec refers to. */
+static int make_call(struct runner *r, struct run *run, const struct plan *plan, size_t at,
+                     const struct podman_image *image, cJSON **ret, struct err *err)
+{
+    const struct member *m = &plan->members[at];
+    SCOPED_FREE char *folder = NULL, *claims = NULL;
+    SCOPED(json_free_p) cJSON *env = NULL, *mounts = NULL;
+    struct run_sources ctx = {r, run};
+    struct sources s = run_sources(&ctx);
+    struct volume_place place = run_place(r, run->uid, &folder, &claims);
+    struct create_common common = common_of(r, run);
+    unsigned attempt = m->now ? m->now->attempt + 1 : 0;
+    int rc = env_make(&s, m->spec, &env, err);
+    if (rc == 0)
+        rc = volume_mounts(&s, &place, m->spec, attempt, &mounts, err);
+    if (rc < 0)
+        return rc;
+    return create_container(&common,
+                            &(struct create_container){
+                                .spec = m->spec,
+                                .image = image->id,
+                                .pause_id = plan->pause->id,
+                                .env = env,
+                                .mounts = mounts,
+                                .attempt = attempt,
+                                .step = m->step,
+                                .runs_as_root = is_root(image->user),
+                            },
+                            ret, err);
+}
+
+static void remove_older(struct runner *r, const struct run *run, const struct member *m)
+{
+    for (size_t i = 0; i < run->instances.n; i++) {
+        const struct instance *it = &run->instances.v[i];
+        if (strcmp(it->name, m->name) == 0 && it != m->now)
+            podman_remove(r->config.podman, it->id, NULL);
+    }
+}
+
+/* One that cannot be started counts as ended, and the plan goes on from there. */
+static void start_created(struct runner *r, struct run *run, struct note *note, const char *id)
+{
+    SCOPED(err_fini) struct err err = {0};
+    if (podman_start(r->config.podman, id, &err) == 0) {
+        run_clear_trouble(note);
+        note->has_begun = true;
+        log_debug("container started pod=%s container=%s", run->uid, note->name);
+        return;
+    }
+    free(note->broken_id);
+    free(note->broken_why);
+    note->broken_id = xstrdup(id);
+    note->broken_why = xstrdup(err_text(&err));
+    note->broken_ms = run_now_ms(r);
+    report_event(r, run->pod, "Warning", "Failed", err_text(&err));
+}
+
+void start_member(struct runner *r, struct run *run, const struct plan *plan, size_t at)
+{
+    const struct member *m = &plan->members[at];
+    struct note *note = run_note(run, m->name);
+    SCOPED(err_fini) struct err err = {0};
+    SCOPED(podman_image_fini) struct podman_image image = {0};
+    SCOPED(json_free_p) cJSON *call = NULL;
+    SCOPED_FREE char *id = NULL;
+    if (m->now && m->now->state == INSTANCE_CREATED) {
+        start_created(r, run, note, m->now->id);
+        return;
+    }
+    if (need_image(r, run, note, m->spec, &image, &err) < 0)
+        return;
+    free(note->image);
+    note->image = xstrdup(*image.digest ? image.digest : image.id);
+    if (make_call(r, run, plan, at, &image, &call, &err) < 0) {
+        run_set_trouble(r, run, note, "CreateContainerConfigError", err_text(&err));
+        return;
+    }
+    remove_older(r, run, m);
+    if (podman_create(r->config.podman, call, &id, &err) < 0)
+        run_set_trouble(r, run, note, "CreateContainerError", err_text(&err));
+    else
+        start_created(r, run, note, id);
+}
