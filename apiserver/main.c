@@ -18,6 +18,7 @@
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/base/process_metric.h"
+#include "apiserver/http/judge.h"
 #include "apiserver/http/pipeline.h"
 #include "apiserver/http/server.h"
 #include "apiserver/kube/kube.h"
@@ -242,6 +243,7 @@ struct app {
     _Atomic int64_t store_answered_ms; /* when it was last found well */
     char *identity;
     struct local_identity local; /* standalone */
+    struct auth_judge judge;     /* standalone */
     struct etcd_child *etcd;     /* standalone */
 };
 
@@ -417,8 +419,10 @@ static void start_registry(struct app *a)
 static int start_auth(struct app *a, struct err *err)
 {
     const struct flags *f = &a->flags;
+    a->judge = (struct auth_judge){.access = judge_access, .ctx = a->registry};
     struct auth_config config = {
         .kube = a->kube,
+        .judge = kind_find_by_kind("rbac.authorization.k8s.io", "Role") ? &a->judge : NULL,
         .clock = &clock_system,
         .client_ca_file = f->client_ca_file,
         .requestheader_ca_file = f->requestheader_ca_file,

@@ -9,6 +9,7 @@
 #include "apiserver/base/rand.h"
 #include "openapi/kinds.h"
 
+static const char *const review_verbs[] = {"create", NULL};
 static const char *const read_verbs[] = {"get", "list", "watch", NULL};
 static const char *const verbs[] = {"delete", "deletecollection", "get",   "list", "patch",
                                     "create", "update",           "watch", NULL};
@@ -24,7 +25,7 @@ static cJSON *words(const char *const *list)
 
 static const char *const *verbs_of(const struct kind *kind)
 {
-    return kind->is_read_only ? read_verbs : verbs;
+    return kind->is_review ? review_verbs : kind->is_read_only ? read_verbs : verbs;
 }
 
 static void print_and_free(cJSON *document, struct buf *out)

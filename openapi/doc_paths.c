@@ -467,6 +467,13 @@ static cJSON *operation(const struct kind *kind, const struct operation *op, con
     return out;
 }
 
+static bool is_taken(const struct kind *kind, const char *method)
+{
+    if (kind->is_review)
+        return strcmp(method, "post") == 0;
+    return !kind->is_read_only || strcmp(method, "get") == 0;
+}
+
 static void add_path(cJSON *paths, const struct kind *kind, const struct operation *ops,
                      const char *tail, const char *suffix, const char *object, enum doc_form form)
 {
@@ -476,7 +483,7 @@ static void add_path(cJSON *paths, const struct kind *kind, const struct operati
                   kind->plural, tail);
     cJSON *item = json_object();
     for (; ops->method; ops++)
-        if (!kind->is_read_only || strcmp(ops->method, "get") == 0)
+        if (is_taken(kind, ops->method))
             json_set(item, ops->method, operation(kind, ops, suffix, object, form));
     json_set(item, "parameters", path_parameters(kind, false, *tail, form));
     json_set(paths, path, item);
@@ -486,6 +493,8 @@ void doc_paths_add(cJSON *paths, const struct kind *kind, enum doc_form form)
 {
     const char *object = kind->schema_name;
     add_path(paths, kind, collection_ops, "", "", object, form);
+    if (kind->is_review)
+        return;
     add_path(paths, kind, object_ops, "/{name}", "", object, form);
     if (kind->scale)
         add_path(paths, kind, subresource_ops, "/{name}/scale", "Scale",

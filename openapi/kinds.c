@@ -23,6 +23,12 @@ const struct kind *const kinds_standalone[] = {
     &kind_service_account,
     &kind_service,
     &kind_sandbox,
+    &kind_self_subject_review,
+    &kind_token_review,
+    &kind_local_subject_access_review,
+    &kind_self_subject_access_review,
+    &kind_self_subject_rules_review,
+    &kind_subject_access_review,
     &kind_lease,
     &kind_endpoint_slice,
     &kind_event,
@@ -30,6 +36,10 @@ const struct kind *const kinds_standalone[] = {
     &kind_sandbox_template,
     &kind_sandbox_warm_pool,
     &kind_network_policy,
+    &kind_cluster_role_binding,
+    &kind_cluster_role,
+    &kind_role_binding,
+    &kind_role,
     NULL,
 };
 

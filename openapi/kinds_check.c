@@ -192,7 +192,7 @@ static void check_kind(struct checker *c, const struct kind *k)
         mistake(c, k->shape, NULL, "schema name and shape differ, or the name is taken");
     const struct field *status = shape_field(k->shape, "status"),
                        *metadata = shape_field(k->shape, "metadata");
-    if (k->has_status != (status && (status->flags & FIELD_STATUS)))
+    if (!k->is_review && k->has_status != (status && (status->flags & FIELD_STATUS)))
         mistake(c, k->shape, NULL, "status subresource without status, or the other way round");
     if (!metadata || metadata->type != F_META)
         mistake(c, k->shape, NULL, "no metadata");

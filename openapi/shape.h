@@ -148,10 +148,13 @@ struct kind {
     const char *const *short_names; /* NULL-terminated, or NULL */
     const char *const *categories;  /* NULL-terminated, or NULL */
     bool is_cluster_scoped;
-    bool is_builtin;   /* of Kubernetes itself: shown as its own types are, and strategic merge
-                          patches   are taken */
-    bool is_read_only; /* written by ourselves alone */
-    bool has_grace;    /* of a deletion: who runs the object ends it, then deletes it */
+    bool is_builtin;        /* of Kubernetes itself: shown as its own types are, and strategic merge
+                               patches   are taken */
+    bool is_read_only;      /* written by ourselves alone */
+    bool is_review;         /* a question, answered to its POST; nothing is stored */
+    const char *write_verb; /* who writes one needs this right to it as well: what is written gives
+                               rights; or NULL */
+    bool has_grace;         /* of a deletion: who runs the object ends it, then deletes it */
     enum name_form name_form;
     struct {
         const char *plain, *encoded; /* members: texts of the first are written into the second as

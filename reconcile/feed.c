@@ -123,8 +123,9 @@ struct feed *feed_start(const struct feed_config *config)
 {
     struct feed *f = xcalloc(1, sizeof *f);
     f->config = *config;
-    for (size_t i = 0; config->kinds[i]; i++)
-        f->sources[i].kind = config->kinds[i];
+    for (size_t i = 0, n = 0; config->kinds[i]; i++)
+        if (!config->kinds[i]->is_review)
+            f->sources[n++].kind = config->kinds[i];
     pthread_mutex_init(&f->lock, NULL);
     thread_cond_init(&f->woken);
     thread_start(&f->thread, "reconcile-feed", run, f);

@@ -68,6 +68,12 @@ static int first_pass(struct house *h, const char *what, struct loop_result *ret
     return rc < 0 ? err_move(err, &e) : 0;
 }
 
+static int roles_pass(struct house *h, const char *what, struct loop_result *ret, struct err *err)
+{
+    (void)what, (void)ret;
+    return house_roles_pass(&h->env, err);
+}
+
 static const struct row {
     char letter;
     int (*pass)(struct house *h, const char *what, struct loop_result *ret, struct err *err);
@@ -77,6 +83,7 @@ static const struct row {
     {'b', bind_pass},      /* NAMESPACE/NAME of a Pod */
     {'e', events_pass},    /* nothing */
     {'f', first_pass},     /* name of a namespace */
+    {'r', roles_pass},     /* nothing */
 };
 
 static int work(void *ctx, const char *key, struct loop_result *ret)
@@ -155,6 +162,7 @@ static void on_begin(void *ctx)
     for (size_t i = 0; i < ARRAY_LEN(namespaces); i++)
         add(h, 'f', namespaces[i]);
     add(h, 'e', "");
+    add(h, 'r', "");
     loop_start(h->loop);
 }
 

@@ -94,7 +94,7 @@ static int empty(const struct pass_env *env, const struct object *o, struct loop
     size_t left = 0;
     int rc = 0;
     for (const struct kind *const *k = kinds_served; *k && rc == 0; k++)
-        if (!(*k)->is_cluster_scoped)
+        if (!(*k)->is_cluster_scoped && !(*k)->is_review)
             rc = empty_kind(env, *k, o->name, &left, err);
     if (rc < 0)
         return rc;

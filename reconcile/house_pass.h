@@ -16,6 +16,9 @@ int house_bind_pass(const struct pass_env *env, const char *namespace_name, cons
 /* Events that nobody asks for any more. */
 int house_events_pass(const struct pass_env *env, struct loop_result *ret, struct err *err);
 
+/* Roles that every server has (house_roles.c). */
+int house_roles_pass(const struct pass_env *env, struct err *err);
+
 /* ---- owners (house_owners.c) ---- */
 
 /* Who belongs to whom, as the feed told: enough to know whom to look at. Any thread. */

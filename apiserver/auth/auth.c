@@ -361,6 +361,11 @@ int auth_authorize(struct auth *a, const struct user *u, const struct access *ac
     return authorizer_check(a->authorizer, u, access, err);
 }
 
+int auth_review_access(struct auth *a, const cJSON *spec, cJSON **ret_status, struct err *err)
+{
+    return authorizer_review(a->authorizer, spec, ret_status, err);
+}
+
 /* ---- start and stop ---- */
 
 int auth_new(const struct auth_config *config, struct auth **ret, struct err *err)
@@ -373,7 +378,7 @@ int auth_new(const struct auth_config *config, struct auth **ret, struct err *er
     }
     a->verifier = verifier_new(config->clock);
     a->tokens = tokens_new(config->kube, config->clock);
-    a->authorizer = authorizer_new(config->kube, config->clock);
+    a->authorizer = authorizer_new(config->kube, config->judge, config->clock);
     *ret = a;
     return 0;
 }

@@ -31,10 +31,19 @@ struct credentials {
         *headers; /* identity headers and Authorization are removed once used, X-Remote-* always */
 };
 
+/* Who answers reviews where there is no cluster to ask. Neither is remembered: a change counts at
+ * once. ret_status is what a review's status would be; errors as of a review that could not be had.
+ */
+struct auth_judge {
+    int (*access)(void *ctx, const cJSON *spec, cJSON **ret_status, struct err *err);
+    void *ctx;
+};
+
 struct auth;
 struct auth_config {
     struct kube *kube; /* borrowed; NULL = no reviews: bearer tokens are refused, only rules below
                           authorize */
+    const struct auth_judge *judge; /* borrowed; instead of the cluster, or NULL */
     const struct clock *clock;
     /* Static settings; NULL = read from (and follow)
      * kube-system/extension-apiserver-authentication. */
@@ -68,3 +77,7 @@ struct access { /* borrowed strings, NULL or "" = absent */
  * failed (never allowed then). */
 int auth_authorize(struct auth *a, const struct user *u, const struct access *access,
                    struct err *err);
+/* The status of a SubjectAccessReview with that spec, for answering one; only with a judge. */
+int auth_review_access(struct auth *a, const cJSON *spec, cJSON **ret_status, struct err *err);
+/* What a SubjectAccessReview's spec says of a user; added to spec. */
+void auth_describe_user(const struct user *u, cJSON *spec);

@@ -19,13 +19,16 @@ static const char *const open_paths[] = {"/healthz", "/livez", "/readyz"};
 
 struct authorizer {
     struct kube *kube;
+    const struct auth_judge *judge;
     struct cache *cache;
 };
 
-struct authorizer *authorizer_new(struct kube *kube, const struct clock *clock)
+struct authorizer *authorizer_new(struct kube *kube, const struct auth_judge *judge,
+                                  const struct clock *clock)
 {
     struct authorizer *a = xcalloc(1, sizeof *a);
     a->kube = kube;
+    a->judge = judge;
     a->cache = cache_new(ENTRIES_MAX, TTL_MS, clock);
     return a;
 }
@@ -51,7 +54,7 @@ static void set_text(cJSON *object, const char *name, const char *value)
         json_set_str(object, name, value);
 }
 
-static void set_user(cJSON *spec, const struct user *u)
+void auth_describe_user(const struct user *u, cJSON *spec)
 {
     json_set_str(spec, "user", text(u->name));
     set_text(spec, "uid", u->uid);
@@ -88,7 +91,7 @@ static void set_resource(cJSON *spec, const struct access *x)
 static cJSON *make_spec(const struct user *u, const struct access *x)
 {
     cJSON *spec = json_object();
-    set_user(spec, u);
+    auth_describe_user(u, spec);
     if (x->is_resource) {
         set_resource(spec, x);
     } else {
@@ -117,6 +120,22 @@ static int ask_cluster(void *ctx, cJSON **ret, struct err *err)
     return review_post(a->kube, PATH, review, ret, err);
 }
 
+static bool is_master(const cJSON *spec)
+{
+    return json_has_str(json_get(spec, "groups"), "system:masters");
+}
+
+int authorizer_review(struct authorizer *a, const cJSON *spec, cJSON **ret_status, struct err *err)
+{
+    if (!a->judge)
+        return err_set(err, ERR_INTERNAL, "nobody to judge here");
+    if (!is_master(spec))
+        return a->judge->access(a->judge->ctx, spec, ret_status, err);
+    *ret_status = json_object();
+    json_set_bool(*ret_status, "allowed", true);
+    return 0;
+}
+
 static int review(struct authorizer *a, const struct user *u, const struct access *x, cJSON **ret,
                   struct err *err)
 {
@@ -125,6 +144,8 @@ static int review(struct authorizer *a, const struct user *u, const struct acces
     unsigned char digest[32];
     char key[CACHE_KEY_SIZE];
     struct ask ask = {.kube = a->kube, .spec = spec};
+    if (a->judge)
+        return authorizer_review(a, spec, ret, err);
     json_print(spec, &printed);
     json_print(json_get(spec, x->is_resource ? "resourceAttributes" : "nonResourceAttributes"),
                &chosen);
@@ -233,7 +254,7 @@ int authorizer_check(struct authorizer *a, const struct user *u, const struct ac
     SCOPED(json_free_p) cJSON *status = NULL;
     if (user_in_group(u, "system:masters") || is_open(access))
         return 0;
-    if (!a->kube)
+    if (!a->kube && !a->judge)
         return refuse(u, access, NULL, err);
     if (review(a, u, access, &status, &failure) < 0)
         return err_set(err, ERR_INTERNAL, "Internal Server Error: \"%s\": %s", text(access->path),

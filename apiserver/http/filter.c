@@ -212,6 +212,14 @@ static void add_requirements(const struct request *req, cJSON **ret_fields, cJSO
     selector_free(s);
 }
 
+/* Writing a role or binding is giving rights away, which is a right of its own; taking them is not.
+ */
+static bool gives_rights(const struct request *req)
+{
+    return req->route.kind && req->route.kind->write_verb && is_write(req) &&
+           !is_verb(req, "delete") && !is_verb(req, "deletecollection");
+}
+
 static int enter_authorize(struct pipeline *p, struct request *req, struct response *resp,
                            struct err *err)
 {
@@ -221,6 +229,10 @@ static int enter_authorize(struct pipeline *p, struct request *req, struct respo
     access.field_selector = fields;
     access.label_selector = labels;
     int result = auth_authorize(p->config.auth, &req->user, &access, err);
+    if (result == 0 && gives_rights(req)) {
+        access.verb = req->route.kind->write_verb;
+        result = auth_authorize(p->config.auth, &req->user, &access, err);
+    }
     if (result == -ERR_FORBIDDEN)
         respond_header(resp, "X-Content-Type-Options", "nosniff");
     return result;
@@ -308,6 +320,8 @@ static int serve_resource(struct pipeline *p, struct request *req, struct respon
         strcmp(req->method, "HEAD") != 0)
         return no_verb(req, err);
     handler_fn *fn = r->kind->is_read_only && is_write(req) ? NULL : find_verb(req);
+    if (r->kind->is_review)
+        fn = fn == verb_create ? verb_review : NULL;
     return fn ? fn(p, req, resp, err) : no_verb(req, err);
 }
 

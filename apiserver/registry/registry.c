@@ -25,11 +25,13 @@ struct registry *registry_new(const struct registry_config *config)
     pthread_mutex_init(&r->mutex, NULL);
     thread_cond_init(&r->moved);
     thread_cond_init(&r->timer);
-    while (config->kinds[r->n_tables])
-        r->n_tables++;
-    r->tables = xcalloc(r->n_tables, sizeof *r->tables);
-    for (size_t i = 0; i < r->n_tables; i++)
-        table_init(&r->tables[i], r, config->kinds[i]);
+    size_t n_kinds = 0;
+    while (config->kinds[n_kinds])
+        n_kinds++;
+    r->tables = xcalloc(n_kinds, sizeof *r->tables);
+    for (size_t i = 0; i < n_kinds; i++)
+        if (!config->kinds[i]->is_review)
+            table_init(&r->tables[r->n_tables++], r, config->kinds[i]);
     return r;
 }
 

@@ -11,12 +11,19 @@ extern const struct kind kind_config_map, kind_core_event, kind_namespace, kind_
 extern const struct kind kind_endpoint_slice, kind_event, kind_lease, kind_network_policy;
 extern const struct kind kind_cluster_role, kind_cluster_role_binding, kind_role, kind_role_binding;
 
+extern const struct kind kind_local_subject_access_review, kind_self_subject_access_review,
+    kind_self_subject_review, kind_self_subject_rules_review, kind_subject_access_review,
+    kind_token_review;
+
 extern const struct shape shape_config_map, shape_core_event, shape_namespace, shape_node,
     shape_persistent_volume, shape_persistent_volume_claim, shape_pod, shape_secret, shape_service,
     shape_service_account;
 extern const struct shape shape_endpoint_slice, shape_event, shape_lease, shape_network_policy;
 extern const struct shape shape_cluster_role, shape_cluster_role_binding, shape_role,
     shape_role_binding;
+extern const struct shape shape_local_subject_access_review, shape_self_subject_access_review,
+    shape_self_subject_review, shape_self_subject_rules_review, shape_subject_access_review,
+    shape_token_review;
 
 /* Named by the generated shapes; ended by an empty row. */
 extern const struct rule rules_config_map[], rules_persistent_volume_claim[], rules_pod[],

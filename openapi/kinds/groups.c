@@ -180,17 +180,20 @@ static const struct column columns_binding[] = {
 
 const struct kind kind_role = {
     RBAC("Role", "roles", "role", "What may be done in a namespace."),
+    .write_verb = "escalate",
     .columns = columns_role,
     .shape = &shape_role,
 };
 const struct kind kind_cluster_role = {
     RBAC("ClusterRole", "clusterroles", "clusterrole", "What may be done everywhere."),
+    .write_verb = "escalate",
     .is_cluster_scoped = true,
     .columns = columns_role,
     .shape = &shape_cluster_role,
 };
 const struct kind kind_role_binding = {
     RBAC("RoleBinding", "rolebindings", "rolebinding", "Who has a role in a namespace."),
+    .write_verb = "bind",
     .defaults = defaults_binding,
     .columns = columns_binding,
     .shape = &shape_role_binding,
@@ -198,6 +201,7 @@ const struct kind kind_role_binding = {
 const struct kind kind_cluster_role_binding = {
     RBAC("ClusterRoleBinding", "clusterrolebindings", "clusterrolebinding",
          "Who has a role everywhere."),
+    .write_verb = "bind",
     .is_cluster_scoped = true,
     .defaults = defaults_binding,
     .columns = columns_binding,

@@ -83,9 +83,45 @@ answers "a Service without an address that nobody forwards" 422 POST "$CORE/serv
 answers "a Pod without a node goes at once" 200 DELETE "$CORE/pods/p"
 t "and is gone" gone "$CORE/pods/p"
 
+# ---- users and their roles ----
+
+# issue NAME SUBJECT: a client certificate of the server's authority.
+issue() {
+    openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$WORK/$1.key" -out "$WORK/$1.csr" -subj "$2" 2>/dev/null
+    openssl x509 -req -in "$WORK/$1.csr" -CA "$DATA/ca.crt" -CAkey "$DATA/ca.key" -set_serial "0x$(openssl rand -hex 12)" -days 2 \
+        -out "$WORK/$1.crt" 2>/dev/null
+}
+as_admin() { AS=(--cert "$DATA/admin.crt" --key "$DATA/admin.key"); }
+RBAC=/apis/rbac.authorization.k8s.io/v1
+issue jane /O=team/CN=jane
+as jane
+answers "a user without a role may not look" 403 GET "$CORE/configmaps"
+answers "but may see what is served" 200 GET /apis
+answers "and ask what it may do" 201 POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews "${JSON[@]}" -d '{"apiVersion":
+    "authorization.k8s.io/v1","kind":"SelfSubjectAccessReview","spec":{"resourceAttributes":{"namespace":"default","verb":"list","resource":"configmaps"}}}'
+is "which is nothing" false "$(q .status.allowed)"
+as_admin
+t "there are roles from the start" within 20 there "$RBAC/clusterroles/view" '.rules | length > 1'
+post "$RBAC/namespaces/default/roles" '{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"reader"},"rules":[
+    {"apiGroups":[""],"resources":["configmaps"],"verbs":["get","list"]},{"apiGroups":["rbac.authorization.k8s.io"],"resources":["*"],"verbs":["create"]}]}'
+post "$RBAC/namespaces/default/rolebindings" '{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"readers"},
+    "roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"reader"},"subjects":[{"kind":"Group","name":"team"}]}'
+as jane
+answers "a role counts at once" 200 GET "$CORE/configmaps"
+answers "where it is given" 403 GET /api/v1/configmaps
+answers "for what it gives" 403 GET "$CORE/secrets"
+answers "and who may make roles gives no rights away by that" 403 POST "$RBAC/namespaces/default/roles" "${JSON[@]}" -d '{"apiVersion":
+    "rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"more"},"rules":[{"apiGroups":["*"],"resources":["*"],"verbs":["*"]}]}'
+has "for that is another right" 'cannot escalate resource' "$BODY"
+answers "a review of another's rights is not for everybody" 403 POST /apis/authorization.k8s.io/v1/subjectaccessreviews "${JSON[@]}" -d '{}'
+as_admin
+answers "but for who may" 201 POST /apis/authorization.k8s.io/v1/subjectaccessreviews "${JSON[@]}" -d '{"apiVersion":"authorization.k8s.io/v1",
+    "kind":"SubjectAccessReview","spec":{"user":"x","groups":["team"],"resourceAttributes":{"namespace":"default","verb":"get","resource":"configmaps","name":"a"}}}'
+is "and tells why" 'RBAC: allowed by RoleBinding "readers" of Role "reader"' "$(q .status.reason)"
+
 # ---- a node, and Sandboxes ----
 
-"$NODE" --simulate --name=node-a --kubeconfig="$DATA/admin.kubeconfig" </dev/null >"$WORK/node.log" 2>&1 &
+"$NODE" --simulate --name=node-a --kubeconfig="$DATA/node.kubeconfig" </dev/null >"$WORK/node.log" 2>&1 &
 PIDS+=($!)
 t "the node is there and ready" within 30 there /api/v1/nodes/node-a '.status.conditions[] | select(.type == "Ready") | .status == "True"'
 post "$SANDBOXES" "$(sandbox sb '.spec.service = true')"

@@ -1,0 +1,147 @@
+/* Bindings are walked, those of the namespace after those of all; each that names the user leads to
+ * one role. There are few, and each is parsed when it is looked at. */
+#include "apiserver/http/judge.h"
+
+#include "apiserver/auth/rbac.h"
+#include "apiserver/base/clock.h"
+#include "apiserver/base/json.h"
+#include "apiserver/base/mem.h"
+#include "openapi/kinds.h"
+#include "openapi/kinds/builtin.h"
+
+#define DEADLINE_MS 5000
+
+struct walk {
+    struct registry *registry;
+    const cJSON *spec;
+    /* Called with each role that the user has; false = enough. */
+    bool (*role)(void *ctx, const cJSON *binding, const cJSON *role, bool is_cluster);
+    void *ctx;
+};
+
+static int64_t deadline(void)
+{
+    return clock_monotonic_ms(&clock_system) + DEADLINE_MS;
+}
+
+/* NULL when it is not there: a binding may come before its role. */
+static cJSON *role_of(const struct walk *w, const cJSON *binding, const char *namespace_name)
+{
+    SCOPED(object_unref_p) struct object *o = NULL;
+    bool is_cluster = strcmp(json_str_or(binding, "roleRef.kind", ""), "ClusterRole") == 0;
+    const struct kind *kind = is_cluster ? &kind_cluster_role : &kind_role;
+    if (registry_get(w->registry, kind, is_cluster ? "" : namespace_name,
+                     json_str_or(binding, "roleRef.name", ""), (struct read_version){READ_ANY, 0},
+                     deadline(), &o, NULL) < 0)
+        return NULL;
+    return object_tree(o);
+}
+
+/* 0 = go on, 1 = enough. */
+static int walk_bindings(const struct walk *w, const struct kind *kind, const char *namespace_name,
+                         struct err *err)
+{
+    SCOPED(list_result_fini) struct list_result found = {0};
+    const struct list_request list = {.kind = kind,
+                                      .namespace_name = namespace_name,
+                                      .version = {READ_ANY, 0},
+                                      .deadline_ms = deadline()};
+    bool is_cluster = kind->is_cluster_scoped;
+    int rc = registry_list(w->registry, &list, &found, err);
+    for (size_t i = 0; rc == 0 && i < found.n; i++) {
+        SCOPED(json_free_p) cJSON *binding = object_tree(found.objects[i]);
+        if (!rbac_names(json_get(binding, "subjects"), found.objects[i]->namespace_name, w->spec))
+            continue;
+        SCOPED(json_free_p) cJSON *role = role_of(w, binding, found.objects[i]->namespace_name);
+        if (role && !w->role(w->ctx, binding, role, is_cluster))
+            rc = 1;
+    }
+    return rc;
+}
+
+static int walk_roles(const struct walk *w, const char *namespace_name, struct err *err)
+{
+    int rc = walk_bindings(w, &kind_cluster_role_binding, "", err);
+    if (rc == 0 && *namespace_name)
+        rc = walk_bindings(w, &kind_role_binding, namespace_name, err);
+    return rc < 0 ? rc : 0;
+}
+
+/* ---- may they? ---- */
+
+struct question {
+    const cJSON *spec;
+    char *reason; /* of the answer yes */
+};
+
+static bool ask_role(void *ctx, const cJSON *binding, const cJSON *role, bool is_cluster)
+{
+    struct question *q = ctx;
+    if (!rbac_allows(json_get(role, "rules"), is_cluster, q->spec))
+        return true;
+    q->reason =
+        xasprintf("RBAC: allowed by %s \"%s\" of %s \"%s\"", json_str_or(binding, "kind", ""),
+                  json_str_or(binding, "metadata.name", ""), json_str_or(role, "kind", ""),
+                  json_str_or(role, "metadata.name", ""));
+    return false;
+}
+
+int judge_access(void *registry, const cJSON *spec, cJSON **ret_status, struct err *err)
+{
+    struct question q = {.spec = spec};
+    struct walk w = {.registry = registry, .spec = spec, .role = ask_role, .ctx = &q};
+    int rc = walk_roles(&w, json_str_or(spec, "resourceAttributes.namespace", ""), err);
+    if (rc == 0) {
+        *ret_status = json_object();
+        json_set_bool(*ret_status, "allowed", q.reason != NULL);
+        if (q.reason)
+            json_set_str(*ret_status, "reason", q.reason);
+    }
+    free(q.reason);
+    return rc;
+}
+
+/* ---- what may they? ---- */
+
+static void push_rule(cJSON *list, const cJSON *rule, const char *const *members)
+{
+    cJSON *out = json_object();
+    for (; *members; members++) {
+        const cJSON *m = json_get(rule, *members);
+        if (m)
+            json_set(out, *members, json_copy(m));
+    }
+    json_push(list, out);
+}
+
+static bool add_rules(void *ctx, const cJSON *binding, const cJSON *role, bool is_cluster)
+{
+    static const char *const of_resources[] = {"verbs", "apiGroups", "resources", "resourceNames",
+                                               NULL};
+    static const char *const of_paths[] = {"verbs", "nonResourceURLs", NULL};
+    cJSON *status = ctx;
+    const cJSON *rule;
+    (void)binding;
+    cJSON_ArrayForEach(rule, json_get(role, "rules"))
+    {
+        if (json_len(json_get(rule, "resources")) > 0)
+            push_rule(json_get(status, "resourceRules"), rule, of_resources);
+        if (is_cluster && json_len(json_get(rule, "nonResourceURLs")) > 0)
+            push_rule(json_get(status, "nonResourceRules"), rule, of_paths);
+    }
+    return true;
+}
+
+int judge_rules(struct registry *r, const cJSON *spec, const char *namespace_name,
+                cJSON **ret_status, struct err *err)
+{
+    SCOPED(json_free_p) cJSON *status = json_object();
+    json_set_bool(status, "incomplete", false);
+    json_set(status, "nonResourceRules", json_array());
+    json_set(status, "resourceRules", json_array());
+    struct walk w = {.registry = r, .spec = spec, .role = add_rules, .ctx = status};
+    int rc = walk_roles(&w, namespace_name, err);
+    if (rc == 0)
+        *ret_status = steal(&status);
+    return rc;
+}
