@@ -46,8 +46,8 @@ for kind in "${KINDS[@]}"; do
     t "what a ${KIND[$kind]} owned is collected" within 60 gone "$NS" "configmap/of-$kind"
     t "a ${KIND[$kind]} is collected when its owner went" within 60 gone "$NS" "$kind/child"
 done
-make ${KINDS[0]} lost '"ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "parent", "uid": "00000000-0000-4000-8000-000000000000"}]'
-t "one whose owner never was is collected" within 60 gone "$NS" ${KINDS[0]}/lost
+make "${KINDS[0]}" lost '"ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "parent", "uid": "00000000-0000-4000-8000-000000000000"}]'
+t "one whose owner never was is collected" within 60 gone "$NS" "${KINDS[0]}/lost"
 
 # --- in the foreground: the owner waits for those that block it ---
 for kind in "${KINDS[@]}"; do
