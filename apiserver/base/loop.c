@@ -17,13 +17,20 @@
 /* One key that is queued, delayed, worked on, or has failed before. */
 struct item {
     char *key;
-    struct item *next; /* in the ready list */
-    bool is_ready;     /* in the ready list */
+    struct item *next; /* in its family */
+    bool is_ready;     /* in its family */
     bool is_running;   /* a worker has it */
     bool is_dirty;     /* added while a worker had it */
     int64_t due_ms;    /* monotonic; 0 = not delayed */
     int64_t added_ms;  /* monotonic; since when it waits */
     unsigned failures;
+};
+
+/* Ready items of alike keys, and its place in the round of families. */
+struct family {
+    char *name;
+    struct family *next;
+    struct item *head, *tail; /* never empty */
 };
 
 /* A pass under way, on its worker's stack. */
@@ -37,7 +44,8 @@ struct loop {
     pthread_mutex_t lock; /* guards all below but the threads, which start and stop own */
     pthread_cond_t changed;
     struct map *items;
-    struct item *head, *tail; /* ready */
+    struct map *families;       /* those with ready items */
+    struct family *head, *tail; /* whose turn it is, in this order */
     size_t ready;
     struct run *runs;
     struct omap *timers; /* delayed items, by time */
@@ -82,6 +90,7 @@ struct loop *loop_new(const struct loop_config *config)
     pthread_mutex_init(&l->lock, NULL);
     thread_cond_init(&l->changed);
     l->items = map_new();
+    l->families = map_new();
     l->timers = omap_new();
     metric_collect_on(collect_state, l);
     return l;
@@ -97,14 +106,39 @@ static bool item_drop(void *ctx, const char *key, void *value)
     return true;
 }
 
+/* The family whose turn it is leaves the round. */
+static struct family *round_take(struct loop *l)
+{
+    struct family *f = l->head;
+    l->head = f->next;
+    if (!l->head)
+        l->tail = NULL;
+    return f;
+}
+
+static void round_put(struct loop *l, struct family *f)
+{
+    f->next = NULL;
+    *(l->tail ? &l->tail->next : &l->head) = f;
+    l->tail = f;
+}
+
+static void family_free(struct loop *l, struct family *f)
+{
+    map_del(l->families, f->name);
+    free(f->name);
+    free(f);
+}
+
 static void loop_clear(struct loop *l)
 {
+    while (l->head)
+        family_free(l, round_take(l));
     map_each(l->items, item_drop, NULL);
     map_free(l->items);
     omap_free(l->timers);
     l->items = map_new();
     l->timers = omap_new();
-    l->head = l->tail = NULL;
     l->ready = 0;
 }
 
@@ -115,6 +149,7 @@ void loop_free(struct loop *l)
     metric_collect_off(collect_state, l);
     loop_stop(l);
     map_free(l->items);
+    map_free(l->families);
     omap_free(l->timers);
     pthread_cond_destroy(&l->changed);
     pthread_mutex_destroy(&l->lock);
@@ -152,18 +187,47 @@ static void set_due(struct loop *l, struct item *it, int64_t due_ms)
     }
 }
 
-/* Lock held: a worker takes it next but for those before it. */
+static char *family_name(const char *key)
+{
+    const char *slash = strrchr(key, '/'); /* a namespace may have hyphens of its own */
+    const char *hyphen = strrchr(slash ? slash : key, '-');
+    return hyphen ? xstrndup(key, (size_t)(hyphen - key)) : xstrdup(key);
+}
+
+/* Lock held: the last of its family; one that had nobody waiting comes last in the round. */
 static void put_last(struct loop *l, struct item *it)
 {
+    SCOPED_FREE char *name = family_name(it->key);
+    struct family *f = map_get(l->families, name);
     it->is_ready = true;
     it->next = NULL;
-    if (l->tail)
-        l->tail->next = it;
-    else
-        l->head = it;
-    l->tail = it;
+    if (f) {
+        f->tail = f->tail->next = it;
+    } else {
+        f = xcalloc(1, sizeof *f);
+        *f = (struct family){.name = steal(&name), .head = it, .tail = it};
+        map_put(l->families, f->name, f);
+        round_put(l, f);
+    }
     l->ready++;
     pthread_cond_signal(&l->changed);
+}
+
+/* Lock held: the first of the family whose turn it is; NULL = nobody waits. */
+static struct item *take_first(struct loop *l)
+{
+    if (!l->head)
+        return NULL;
+    struct family *f = round_take(l);
+    struct item *it = f->head;
+    f->head = it->next;
+    if (f->head)
+        round_put(l, f);
+    else
+        family_free(l, f);
+    l->ready--;
+    it->is_ready = false;
+    return it;
 }
 
 /* Lock held: the key is to be worked on now. */
@@ -275,13 +339,8 @@ static struct item *take(struct loop *l)
         if (l->is_stopping)
             return NULL;
         collect_due(l);
-        struct item *it = l->head;
+        struct item *it = take_first(l);
         if (it) {
-            l->head = it->next;
-            if (!l->head)
-                l->tail = NULL;
-            l->ready--;
-            it->is_ready = false;
             it->is_running = true;
             return it;
         }

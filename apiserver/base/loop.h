@@ -1,6 +1,10 @@
 /* A keyed work queue and its workers: one key is on one worker at a time, a key added while it is
  * worked on is worked on again, failures come back with exponential delay, and a pass may ask for
- * its next time. Knows no kind. Source of the behaviour: client-go's rate-limited work queue. */
+ * its next time. Knows no kind. Source of the behaviour: client-go's rate-limited work queue.
+ *
+ * Keys that are alike up to their last hyphen are a family, as the members of a pool are, and
+ * families take turns: who comes alone does not wait behind thousands of one family. Within a
+ * family the first come is the first served. */
 #pragma once
 
 #include <stddef.h>

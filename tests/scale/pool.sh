@@ -28,11 +28,18 @@ replicas_up 1
 
 # resident_kb: memory of the server.
 resident_kb() { awk '/^VmRSS/ { print $2 }' "/proc/${REPLICA_PIDS[0]}/status"; }
+# pool_begins NAME: it has its first members.
+pool_begins() { api GET "$EXTENSIONS/sandboxwarmpools/$1" && q -e '.status.replicas > 0' >/dev/null; }
 RESIDENT=$(resident_kb) BEGIN=$(now_ms)
 pool_make big "$MEMBERS"
+within 30 pool_begins big
+pool_make beside 5
+t "a pool of 5 fills beside it" within 60 pool_is beside 5
+api GET "$EXTENSIONS/sandboxwarmpools/big"
+at_most "the first one is not waited for: of its members are ready" $((MEMBERS / 5)) "$(q '.status.readyReplicas // 0')" Sandboxes
 t "a pool of $MEMBERS fills" within $((60 + MEMBERS / 10)) pool_is big "$MEMBERS"
 echo "# it took $(($(now_ms) - BEGIN)) ms"
-is "with $MEMBERS Pods created, not one more" "$MEMBERS" "$(kube_count pods POST)"
+is "with $MEMBERS Pods created, and 5, not one more" $((MEMBERS + 5)) "$(kube_count pods POST)"
 
 # ---- at rest ----
 

@@ -2,9 +2,12 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "apiserver/base/buf.h"
 #include "apiserver/base/clock.h"
 #include "apiserver/base/loop.h"
+#include "apiserver/base/mem.h"
 #include "apiserver/base/metric.h"
+#include "apiserver/base/str.h"
 #include "tests/lib/suite.h"
 
 #define KEYS 50
@@ -198,6 +201,66 @@ START_TEST(test_counted)
 }
 END_TEST
 
+#define CROWD 1000 /* members of one pool */
+
+static struct buf order; /* of the passes, one worker's */
+
+static int note_key(void *ctx, const char *key, struct loop_result *ret)
+{
+    (void)ctx, (void)ret;
+    buf_printf(&order, "%s ", key);
+    pthread_mutex_lock(&seen.lock);
+    seen.passes++;
+    pthread_cond_broadcast(&seen.changed);
+    pthread_mutex_unlock(&seen.lock);
+    return 0;
+}
+
+/* Who is few does not wait behind those who are many, whose order stays. */
+START_TEST(test_families_take_turns)
+{
+    static const char *const late[] = {"ns/b-1",   "ns/b-2",  "ns/b-3",
+                                       "ns/alone", "my-ns/x", "my-ns/y"};
+    struct loop *l = loop_new(&(struct loop_config){
+        .name = "test", .workers = 1, .clock = &clock_system, .work = note_key});
+    for (int i = 0; i < CROWD; i++) {
+        SCOPED_FREE char *key = xasprintf("ns/a-%d", i);
+        loop_add(l, key);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(late); i++)
+        loop_add(l, late[i]);
+    ck_assert_uint_eq(loop_len(l), CROWD + ARRAY_LEN(late));
+    loop_start(l);
+    wait_passes(CROWD + (int)ARRAY_LEN(late));
+    loop_stop(l);
+    loop_free(l);
+    ck_assert_msg(str_has_prefix(buf_cstr(&order),
+                                 "ns/a-0 ns/b-1 ns/alone my-ns/x my-ns/y ns/a-1 ns/b-2 ns/a-2 "
+                                 "ns/b-3 ns/a-3 ns/a-4 ns/a-5 "),
+                  "%.200s", buf_cstr(&order));
+    buf_fini(&order);
+}
+END_TEST
+
+/* Nothing is left of those who wait when it stops. */
+START_TEST(test_stop_with_a_crowd)
+{
+    struct loop *l = loop_new(&(struct loop_config){
+        .name = "test", .workers = 1, .clock = &clock_system, .work = note_key});
+    for (int round = 0; round < 2; round++) {
+        loop_start(l);
+        for (int i = 0; i < CROWD; i++) {
+            SCOPED_FREE char *key = xasprintf("ns/%c-%d", 'a' + i % 7, i);
+            loop_add(l, key);
+        }
+        loop_stop(l);
+        ck_assert_uint_eq(loop_len(l), 0);
+    }
+    loop_free(l);
+    buf_fini(&order);
+}
+END_TEST
+
 START_TEST(test_backoff)
 {
     ck_assert_int_eq(loop_backoff_ms(1), 5);
@@ -211,5 +274,6 @@ END_TEST
 SUITE(loop)
 {
     TESTS("queue", test_every_key_once, test_never_two_at_once, test_failure_comes_back,
-          test_wish_is_granted, test_earlier_time_wins, test_restart, test_counted, test_backoff);
+          test_wish_is_granted, test_earlier_time_wins, test_restart, test_counted, test_backoff,
+          test_families_take_turns, test_stop_with_a_crowd);
 }
