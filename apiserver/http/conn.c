@@ -4,6 +4,7 @@
 #include "apiserver/http/conn.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <openssl/err.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +18,9 @@
 #include "apiserver/http/h2.h"
 #include "apiserver/http/pump.h"
 
-#define LINGER_MS 1000 /* for a client to notice the end */
+#define LINGER_MS 1000               /* for a client to notice the end */
+#define OUT_BYTES ((size_t)64 << 10) /* sent at once, about: what the kernel makes one packet of   \
+                                      */
 
 static struct metric open_connections = {
     .name = "agent_sandbox_http_connections",
@@ -66,7 +69,7 @@ void conn_free(struct conn *c)
     h2_free(c->h2);
     peer_unref(c->peer);
     conn_backlog_fini(&c->in);
-    conn_backlog_fini(&c->out);
+    buf_fini(&c->out);
     free(c);
 }
 
@@ -80,6 +83,7 @@ void conn_linger(struct conn *c)
 {
     ERR_clear_error();
     SSL_shutdown(c->ssl);
+    conn_flush(c);
     shutdown(c->tcp.fd, SHUT_WR);
     end_close(&c->pair);
     hang_up(c);
@@ -109,7 +113,8 @@ static void run_linger(struct conn *c)
 
 /* ---- TLS ---- */
 
-/* What an SSL call's result means; clears the flag that has to come again. */
+/* What an SSL call's result means. Sending is no concern of it, but for alerts that are to go out.
+ */
 static enum conn_io judge_ssl(struct conn *c, int r)
 {
     switch (SSL_get_error(c->ssl, r)) {
@@ -118,12 +123,10 @@ static enum conn_io judge_ssl(struct conn *c, int r)
     case SSL_ERROR_WANT_READ:
         c->tcp.is_readable = false;
         return IO_WAIT;
-    case SSL_ERROR_WANT_WRITE:
-        c->tcp.is_writable = false;
-        return IO_WAIT;
     case SSL_ERROR_ZERO_RETURN:
         return IO_END;
     default:
+        conn_flush(c);
         return IO_BROKEN;
     }
 }
@@ -141,38 +144,49 @@ enum conn_io conn_receive(struct conn *c, size_t *ret_n)
 
 bool conn_send(struct conn *c, const char *p, size_t n)
 {
-    size_t done = 0;
-    while (done < n) {
+    while (n > 0) {
         ERR_clear_error();
-        int r = SSL_write(c->ssl, p + done, (int)(n - done));
-        if (r > 0) {
-            done += (size_t)r;
-            continue;
-        }
-        if (judge_ssl(c, r) != IO_WAIT) {
+        int r = SSL_write(c->ssl, p, (int)(n < INT_MAX ? n : INT_MAX));
+        if (r <= 0) {
             conn_kill(c);
             return false;
         }
-        c->out = (struct backlog){.p = xmemdup(p + done, n - done), .n = n - done};
-        c->out_since_ms = pump_now_ms();
-        pump_need_ticks(c);
-        return true;
+        p += r;
+        n -= (size_t)r;
     }
     return true;
 }
 
-/* WANT_READ while writing (a key update) clears the readable flag; both flags are then tried at the
- * next event. */
+bool conn_has_room(const struct conn *c)
+{
+    return c->tcp.is_writable && c->out.len < OUT_BYTES;
+}
+
+/* A quiet connection holds no memory. */
 bool conn_flush(struct conn *c)
 {
-    if (!c->out.p || !c->tcp.is_writable)
-        return false;
-    struct backlog b = steal(&c->out);
-    int64_t since_ms = c->out_since_ms;
-    bool is_moved = conn_send(c, b.p + b.off, b.n - b.off) && c->out.n < b.n - b.off;
-    if (!is_moved)
-        c->out_since_ms = since_ms;
-    free(b.p);
+    size_t before = c->out_off;
+    while (c->out_off < c->out.len && c->tcp.is_writable) {
+        ssize_t n =
+            send(c->tcp.fd, c->out.data + c->out_off, c->out.len - c->out_off, MSG_NOSIGNAL);
+        if (n > 0) {
+            c->out_off += (size_t)n;
+        } else if (errno == EAGAIN) {
+            c->tcp.is_writable = false;
+        } else if (errno != EINTR) {
+            conn_kill(c);
+            return false;
+        }
+    }
+    bool is_moved = c->out_off > before;
+    if (c->out_off == c->out.len) {
+        buf_fini(&c->out);
+        c->out_off = 0;
+        c->out_since_ms = 0;
+    } else if (is_moved || !c->out_since_ms) {
+        c->out_since_ms = pump_now_ms();
+        pump_need_ticks(c);
+    }
     return is_moved;
 }
 
@@ -209,6 +223,9 @@ static void run_handshake(struct conn *c)
 {
     ERR_clear_error();
     int r = SSL_do_handshake(c->ssl);
+    conn_flush(c);
+    if (c->state == CONN_DEAD)
+        return;
     if (r == 1) {
         open_conn(c);
     } else if (judge_ssl(c, r) != IO_WAIT) {
@@ -272,12 +289,12 @@ bool conn_tick(struct conn *c, int64_t now_ms)
     }
     if (c->state != CONN_OPEN)
         return true;
-    if (c->out.p && now_ms - c->out_since_ms > c->pump->shared->idle_timeout_ms) {
+    if (c->out_since_ms && now_ms - c->out_since_ms > c->pump->shared->idle_timeout_ms) {
         cut(c);
         return true;
     }
     bool needs_more = c->protocol->tick(c, now_ms);
-    return needs_more || c->out.p || c->state != CONN_OPEN;
+    return needs_more || c->out_since_ms || c->state != CONN_OPEN;
 }
 
 void conn_end_if_idle(struct conn *c)
@@ -300,7 +317,7 @@ struct conn *conn_new(struct pump *pump, int fd, const char *addr)
     init_end(c, &c->tcp, fd);
     init_end(c, &c->pair, -1);
     snprintf(c->addr, sizeof c->addr, "%s", addr);
-    c->ssl = tls_accept(pump->shared->tls, fd);
+    c->ssl = tls_accept(pump->shared->tls, fd, &c->out);
     if (!c->ssl || !pump_watch(pump, &c->tcp)) {
         end_close(&c->tcp);
         conn_free(c);

@@ -54,9 +54,11 @@ struct conn {
     SSL *ssl;
     const struct conn_protocol *protocol; /* from CONN_OPEN on */
     struct peer *peer;
-    struct h2 *h2;             /* HTTP/2 */
-    struct backlog in, out;    /* towards the HTTP side, towards the client */
-    int64_t out_since_ms;      /* the client has taken nothing of out since */
+    struct h2 *h2;     /* HTTP/2 */
+    struct backlog in; /* towards the HTTP side */
+    struct buf out;    /* towards the client, encrypted; up to out_off it is sent */
+    size_t out_off;
+    int64_t out_since_ms;      /* the client has taken nothing of what waits since; 0 = none does */
     bool is_in_over;           /* the client sends no more */
     bool is_pair_shut;         /* and the HTTP side was told, or does not listen */
     bool is_out_over;          /* the HTTP side sends no more */
@@ -98,11 +100,12 @@ void conn_free(struct conn *c);                 /* of a dead one */
 enum conn_io { IO_DONE, IO_WAIT, IO_END, IO_BROKEN };
 /* From the client, at most a scratch buffer; IO_DONE: *ret_n bytes are in the pump's scratch. */
 enum conn_io conn_receive(struct conn *c, size_t *ret_n);
-/* Sends what it can; the rest becomes the backlog. False when the connection is broken (and dead).
- */
+/* Encrypts, to be sent by conn_flush. False when the connection is broken (and dead). */
 bool conn_send(struct conn *c, const char *p, size_t n);
-bool conn_flush(struct conn *c); /* the backlog; whether some of it went */
+bool conn_has_room(const struct conn *c); /* to send more: the client takes what it gets */
+/* What was encrypted goes out, as far as the client takes it; whether something did. */
+bool conn_flush(struct conn *c);
 void conn_set_deadline(struct conn *c, int64_t in_ms);
 void conn_linger(
-    struct conn *c);  /* all is sent: says so, and waits for the client to have noticed */
-#define CONN_TURNS 16 /* buffers moved before others have their turn */
+    struct conn *c); /* all is sent: says so, and waits for the client to have noticed */
+#define CONN_TURNS 8 /* times that room was filled, before others have their turn */

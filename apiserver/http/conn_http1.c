@@ -121,14 +121,15 @@ static bool send_some(struct conn *c, struct buf *b)
 static bool write_stream(struct conn *c)
 {
     struct buf *b = &c->pump->chunk;
-    if (!c->flow.stream || !c->is_flow_ready || c->out.p || c->pair.is_readable)
-        return false;
-    buf_clear(b);
-    bool is_moved = send_some(c, b);
+    bool is_moved = false;
+    while (c->flow.stream && c->is_flow_ready && !c->pair.is_readable && conn_has_room(c)) {
+        buf_clear(b);
+        is_moved |= send_some(c, b);
+        if (c->flow.is_over)
+            end_stream(c);
+    }
     if (b->cap > CHUNK_KEPT)
         buf_fini(b);
-    if (c->flow.is_over)
-        end_stream(c);
     return is_moved;
 }
 
@@ -228,7 +229,7 @@ static void shut_pair(struct conn *c, bool is_tick)
 static bool read_out(struct conn *c)
 {
     struct pump *p = c->pump;
-    if (c->out.p || c->is_out_over || !c->pair.is_readable)
+    if (!conn_has_room(c) || c->is_out_over || !c->pair.is_readable)
         return false;
     ssize_t n = recv(c->pair.fd, p->scratch, sizeof p->scratch, 0);
     if (n > 0)
@@ -251,14 +252,15 @@ static void run(struct conn *c)
     for (int i = 0; i < CONN_TURNS && is_moved && c->state == CONN_OPEN; i++) {
         is_moved = flush_in(c);
         is_moved |= read_in(c);
-        is_moved = c->state == CONN_OPEN && (conn_flush(c) | is_moved);
-        is_moved = c->state == CONN_OPEN && (read_out(c) | is_moved);
+        while (c->state == CONN_OPEN && read_out(c))
+            is_moved = true;
         is_moved = c->state == CONN_OPEN && (write_stream(c) | is_moved);
+        is_moved = c->state == CONN_OPEN && (conn_flush(c) | is_moved);
     }
     if (c->state != CONN_OPEN)
         return;
     shut_pair(c, false);
-    if (c->is_out_over && !c->out.p)
+    if (c->is_out_over && c->out.len == 0)
         conn_linger(c);
     else if (c->is_out_over && !c->deadline_ms)
         conn_set_deadline(c, FLUSH_TIMEOUT_MS);
@@ -305,7 +307,7 @@ static bool is_idle(struct conn *c)
 {
     unsigned progress = peer_progress(c->peer);
     return peer_phase_of(progress) == PEER_IDLE && c->fed_progress != progress && !c->in.p &&
-           !c->out.p;
+           c->out.len == 0;
 }
 
 /* The end of an answer is in the pair by the time the HTTP side calls itself idle, but epoll may

@@ -44,24 +44,25 @@ static bool read_in(struct conn *c)
 static bool write_out(struct conn *c)
 {
     struct pump *p = c->pump;
-    if (c->out.p)
-        return false;
-    size_t n = h2_read(c->h2, p->scratch, sizeof p->scratch);
-    return n > 0 && conn_send(c, p->scratch, n);
+    size_t n = 0;
+    bool is_moved = false;
+    while (conn_has_room(c) && (n = h2_read(c->h2, p->scratch, sizeof p->scratch)) > 0)
+        is_moved = conn_send(c, p->scratch, n);
+    return is_moved;
 }
 
 static void run(struct conn *c)
 {
     bool is_moved = true;
     for (int i = 0; i < CONN_TURNS && is_moved && c->state == CONN_OPEN; i++) {
-        is_moved = conn_flush(c);
-        is_moved = c->state == CONN_OPEN && (read_in(c) | is_moved);
+        is_moved = read_in(c);
         is_moved = c->state == CONN_OPEN && (write_out(c) | is_moved);
+        is_moved = c->state == CONN_OPEN && (conn_flush(c) | is_moved);
     }
     if (c->state != CONN_OPEN)
         return;
     pump_need_ticks(c);
-    if (!c->out.p && h2_is_over(c->h2))
+    if (c->out.len == 0 && h2_is_over(c->h2))
         conn_linger(c);
     else if (is_moved)
         pump_run_again(c);

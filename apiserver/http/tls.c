@@ -13,6 +13,7 @@
 struct tls {
     const char *const *alpn;
     char *cert_file, *key_file;
+    BIO_METHOD *out_method;
     pthread_mutex_t lock; /* guards ctx */
     SSL_CTX *ctx;
 };
@@ -133,6 +134,42 @@ static int make_context(struct tls *t, SSL_CTX **ret, struct err *err)
     return 0;
 }
 
+/* ---- sending ---- */
+
+static int put_out(BIO *bio, const char *p, int n)
+{
+    struct buf *out = BIO_get_data(bio);
+    BIO_clear_retry_flags(bio);
+    buf_append(out, p, (size_t)n);
+    return buf_failed(out) ? -1 : n;
+}
+
+static long control_out(BIO *bio, int what, long number, void *arg)
+{
+    (void)bio;
+    (void)number;
+    (void)arg;
+    return what == BIO_CTRL_FLUSH;
+}
+
+static int open_out(BIO *bio)
+{
+    BIO_set_init(bio, 1);
+    return 1;
+}
+
+static BIO_METHOD *make_out_method(void)
+{
+    BIO_METHOD *m = BIO_meth_new(BIO_TYPE_SOURCE_SINK | BIO_get_new_index(), "out");
+    if (m && BIO_meth_set_write(m, put_out) && BIO_meth_set_ctrl(m, control_out) &&
+        BIO_meth_set_create(m, open_out))
+        return m;
+    BIO_meth_free(m);
+    return NULL;
+}
+
+/* ---- start and end ---- */
+
 int tls_new(const char *cert_file, const char *key_file, const char *const *alpn, struct tls **ret,
             struct err *err)
 {
@@ -141,7 +178,9 @@ int tls_new(const char *cert_file, const char *key_file, const char *const *alpn
     t->cert_file = xstrdup(cert_file);
     t->key_file = xstrdup(key_file);
     pthread_mutex_init(&t->lock, NULL);
-    int r = make_context(t, &t->ctx, err);
+    t->out_method = make_out_method();
+    int r = t->out_method ? make_context(t, &t->ctx, err)
+                          : err_set(err, ERR_INTERNAL, "OpenSSL gives no BIO");
     if (r < 0) {
         tls_free(t);
         return r;
@@ -155,6 +194,7 @@ void tls_free(struct tls *t)
     if (!t)
         return;
     SSL_CTX_free(t->ctx);
+    BIO_meth_free(t->out_method);
     pthread_mutex_destroy(&t->lock);
     free(t->cert_file);
     free(t->key_file);
@@ -175,12 +215,24 @@ int tls_reload(struct tls *t, struct err *err)
     return 0;
 }
 
-SSL *tls_accept(struct tls *t, int fd)
+/* ---- connections ---- */
+
+static bool set_ends(const struct tls *t, SSL *ssl, int fd, struct buf *out)
+{
+    BIO *bio = BIO_new(t->out_method);
+    if (!bio)
+        return false;
+    BIO_set_data(bio, out);
+    SSL_set0_wbio(ssl, bio);
+    return SSL_set_rfd(ssl, fd) == 1;
+}
+
+SSL *tls_accept(struct tls *t, int fd, struct buf *out)
 {
     pthread_mutex_lock(&t->lock);
     SSL *ssl = SSL_new(t->ctx);
     pthread_mutex_unlock(&t->lock);
-    if (ssl && SSL_set_fd(ssl, fd) != 1) {
+    if (ssl && !set_ends(t, ssl, fd, out)) {
         SSL_free(ssl);
         return NULL;
     }

@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "apiserver/auth/auth.h"
+#include "apiserver/base/buf.h"
 #include "apiserver/base/err.h"
 
 struct tls;
@@ -19,9 +20,9 @@ void tls_free(struct tls *t); /* connections that are open keep what they need *
 /* Reads the files again, for connections to come. On failure the old pair stays. */
 int tls_reload(struct tls *t, struct err *err);
 
-SSL *tls_accept(
-    struct tls *t,
-    int fd); /* server side of fd, which stays the caller's; SSL_free. NULL when out of memory */
+/* The server's side: reads from fd; what is to be sent is appended to out and never waits. Both
+ * stay the caller's. SSL_free; NULL when out of memory. */
+SSL *tls_accept(struct tls *t, int fd, struct buf *out);
 /* After the handshake: the protocol agreed on; the last of alpn when the client did not ask for
  * any. */
 const char *tls_protocol(const struct tls *t, SSL *ssl);
