@@ -55,17 +55,22 @@ void buf_putc(struct buf *b, char c)
     b->data[b->len] = '\0';
 }
 
+/* Into the room there is; once more when that was too little. */
 void buf_printf(struct buf *b, const char *fmt, ...)
 {
     va_list args, again;
+    size_t room = b->failed ? 0 : b->cap - b->len;
     va_start(args, fmt);
     va_copy(again, args);
-    int n = vsnprintf(NULL, 0, fmt, args);
+    int n = vsnprintf(room ? b->data + b->len : NULL, room, fmt, args);
     va_end(args);
     if (n < 0)
         b->failed = true;
-    else if (reserve(b, (size_t)n)) {
-        vsnprintf(b->data + b->len, (size_t)n + 1, fmt, again);
+    else if (!reserve(b, (size_t)n) && room)
+        b->data[b->len] = '\0';
+    if (!b->failed) {
+        if ((size_t)n >= room)
+            vsnprintf(b->data + b->len, (size_t)n + 1, fmt, again);
         b->len += (size_t)n;
     }
     va_end(again);

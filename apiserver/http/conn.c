@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,9 +20,10 @@
 #include "apiserver/http/h2.h"
 #include "apiserver/http/pump.h"
 
-#define LINGER_MS 1000               /* for a client to notice the end */
-#define OUT_BYTES ((size_t)64 << 10) /* sent at once, about: what the kernel makes one packet of   \
-                                      */
+#define LINGER_MS 1000 /* for a client to notice the end */
+#define OUT_BYTES                                                                                  \
+    ((size_t)64 << 10) /* sent at once, about: what the kernel makes one packet of                 \
+                        */
 
 static struct metric open_connections = {
     .name = "agent_sandbox_http_connections",
@@ -193,6 +196,15 @@ bool conn_flush(struct conn *c)
 static const struct conn_protocol *const protocols[] = {&conn_http2, &conn_http1};
 const char *const conn_protocol_names[] = {"h2", "http/1.1", NULL};
 
+/* What waits in the kernel is bounded by what was not sent yet, not by SO_SNDBUF, which counts what
+ * is on its way as well and so would limit what a client far away can get; on its way is never more
+ * than the client's side has room for. */
+static void bound_unsent(const struct conn *c)
+{
+    int n = c->protocol->unsent_bytes;
+    setsockopt(c->tcp.fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &n, sizeof n);
+}
+
 static bool start_protocol(struct conn *c)
 {
     const char *name = tls_protocol(c->pump->shared->tls, c->ssl);
@@ -201,6 +213,7 @@ static bool start_protocol(struct conn *c)
             continue;
         c->protocol = protocols[i];
         count_open(c, 1);
+        bound_unsent(c);
         return c->protocol->start(c);
     }
     return false;

@@ -76,6 +76,7 @@ struct conn {
 /* What a connection does once its handshake is done, by ALPN name. */
 struct conn_protocol {
     const char *name;
+    int unsent_bytes; /* that may wait in the kernel for a client that has no room for them */
     bool (*start)(struct conn *c); /* false = give up */
     void (*run)(struct conn *c);
     bool (*tick)(struct conn *c, int64_t now_ms);
@@ -107,5 +108,5 @@ bool conn_has_room(const struct conn *c); /* to send more: the client takes what
 bool conn_flush(struct conn *c);
 void conn_set_deadline(struct conn *c, int64_t in_ms);
 void conn_linger(
-    struct conn *c); /* all is sent: says so, and waits for the client to have noticed */
-#define CONN_TURNS 8 /* times that room was filled, before others have their turn */
+    struct conn *c);  /* all is sent: says so, and waits for the client to have noticed */
+#define CONN_TURNS 16 /* times that room was filled, before others have their turn */

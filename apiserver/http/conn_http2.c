@@ -7,6 +7,8 @@
 #include "apiserver/http/h2.h"
 #include "apiserver/http/pump.h"
 
+#define UNSENT_BYTES (1 << 20) /* for many streams */
+
 static void notify(void *conn)
 {
     pump_run_again(conn);
@@ -82,5 +84,9 @@ static void end_if_idle(struct conn *c)
     run(c);
 }
 
-const struct conn_protocol conn_http2 = {
-    .name = "h2", .start = start, .run = run, .tick = tick, .end_if_idle = end_if_idle};
+const struct conn_protocol conn_http2 = {.name = "h2",
+                                         .unsent_bytes = UNSENT_BYTES,
+                                         .start = start,
+                                         .run = run,
+                                         .tick = tick,
+                                         .end_if_idle = end_if_idle};

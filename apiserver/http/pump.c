@@ -22,8 +22,6 @@
 #define TICK_MS 250         /* how exactly deadlines are kept */
 #define ACCEPT_PAUSE_MS 500 /* when descriptors ran out */
 #define VANISHED_MS 90000
-#define UNSENT_BYTES                                                                               \
-    (128 << 10) /* that a socket takes at most beyond what the client has room for */
 
 int64_t pump_now_ms(void)
 {
@@ -110,10 +108,7 @@ static void print_addr(const struct sockaddr_storage *a, char *out, size_t n)
 }
 
 /* A peer that vanished without a word is noticed after about a minute and a half, idle or not; one
- * that leaves its window closed, after the idle timeout, however little waits for it. What waits in
- * the kernel is bounded by what was not sent yet, not by SO_SNDBUF, which counts what is on its way
- * as well and so would limit what a client far away can get; on its way is never more than the
- * client's side has room for. */
+ * that leaves its window closed, after the idle timeout, however little waits for it. */
 static void set_socket_options(int fd, int64_t idle_timeout_ms)
 {
     int patience_ms = idle_timeout_ms < VANISHED_MS ? (int)idle_timeout_ms : VANISHED_MS;
@@ -126,7 +121,6 @@ static void set_socket_options(int fd, int64_t idle_timeout_ms)
         {IPPROTO_TCP, TCP_KEEPCNT, 4},
         {IPPROTO_TCP, TCP_USER_TIMEOUT, patience_ms},
         {IPPROTO_TCP, TCP_NODELAY, 1},
-        {IPPROTO_TCP, TCP_NOTSENT_LOWAT, UNSENT_BYTES},
     };
     for (size_t i = 0; i < ARRAY_LEN(options); i++)
         setsockopt(fd, options[i].level, options[i].name, &options[i].value,

@@ -87,7 +87,9 @@ static void print_object(struct watch_stream *w, const struct object *o, struct 
 /* One line. */
 static void print_event(struct watch_stream *w, const struct watch_event *e, struct buf *out)
 {
-    buf_printf(out, "{\"type\":\"%s\",\"object\":", type_name(e->type));
+    buf_puts(out, "{\"type\":\"");
+    buf_puts(out, type_name(e->type));
+    buf_puts(out, "\",\"object\":");
     if (e->type == WATCH_ERROR)
         print_status(&e->err, out);
     else if (e->type == WATCH_BOOKMARK)

@@ -18,6 +18,7 @@
  * are told at most once in a millisecond per so many of them: changes that follow soon go out
  * together, and the first one after a pause at once. */
 #define WATCHES_PER_MS 50
+#define COUNT_AT_ONCE 100 /* events of a watch that never pauses */
 
 static struct metric events_counter = {
     .name = "apiserver_watch_events_total",
@@ -47,8 +48,9 @@ struct watch {
     struct object **initial; /* what is still to be sent first; references */
     size_t initial_n, initial_next;
     bool is_end_marker_due, is_bookmark_due, is_over;
-    bool is_awake;    /* watch_next has not said "nothing now" since the last wake */
-    struct err error; /* sent as last event when its code is set */
+    bool is_awake;      /* watch_next has not said "nothing now" since the last wake */
+    size_t n_uncounted; /* events that the metric does not have yet; of who calls watch_next */
+    struct err error;   /* sent as last event when its code is set */
     int64_t bookmark_at_ms, end_at_ms; /* INT64_MAX = never */
     bool has_last_bookmark;            /* the one before the end was sent */
 };
@@ -166,10 +168,10 @@ static bool watch_is_behind(struct watch *w)
  * its last revision. */
 static void fan_out(struct table *t, bool is_early, struct wake_list *wake)
 {
-    for (struct watch *w = t->watches; w; w = w->next) {
+    for (struct watch *w = t->watches; w && (w->is_prompt || !is_early); w = w->next) {
         if (w->next_seq < t->first_seq)
             watch_end(w, wake);
-        else if (!w->is_awake && (w->is_prompt || !is_early) && watch_is_behind(w))
+        else if (!w->is_awake && watch_is_behind(w))
             wake_list_force(wake, w);
     }
 }
@@ -255,6 +257,24 @@ static void watch_position(struct watch *w, const struct watch_request *req)
     w->is_end_marker_due = req->send_initial_end;
 }
 
+/* Behind those who must not wait, for whom the list is gone through with every change. */
+static void put_into_list(struct watch *w)
+{
+    struct table *t = w->table;
+    w->next = t->watches;
+    while (!w->is_prompt && w->next && w->next->is_prompt) {
+        w->prev = w->next;
+        w->next = w->next->next;
+    }
+    if (w->next)
+        w->next->prev = w;
+    if (w->prev)
+        w->prev->next = w;
+    else
+        t->watches = w;
+    t->n_watches++;
+}
+
 static void watch_join_table(struct watch *w, const struct watch_request *req)
 {
     struct table *t = w->table;
@@ -262,11 +282,7 @@ static void watch_join_table(struct watch *w, const struct watch_request *req)
     if (w->error.code == ERR_NONE)
         watch_position(w, req);
     w->is_awake = true; /* until it was asked for the first time */
-    w->next = t->watches;
-    if (w->next)
-        w->next->prev = w;
-    t->watches = w;
-    t->n_watches++;
+    put_into_list(w);
     pthread_rwlock_unlock(&t->lock);
 }
 
@@ -327,11 +343,22 @@ int registry_watch(struct registry *r, const struct watch_request *req, void (*w
     return 0;
 }
 
+/* Several at a time: to count one costs as much as to write it. */
+static void count_events(struct watch *w)
+{
+    const struct kind *k = w->table->kind;
+    if (w->n_uncounted > 0)
+        metric_add(&events_counter, (double)w->n_uncounted,
+                   (const char *const[]){k->group, k->version, k->plural});
+    w->n_uncounted = 0;
+}
+
 void watch_close(struct watch *w)
 {
     if (!w)
         return;
     struct table *t = w->table;
+    count_events(w);
     pthread_rwlock_wrlock(&t->lock);
     if (w->prev)
         w->prev->next = w->next;
@@ -348,12 +375,6 @@ void watch_close(struct watch *w)
 }
 
 /* ---- the next event; with the table's lock held for reading ---- */
-
-static void count_event(const struct watch *w)
-{
-    const struct kind *k = w->table->kind;
-    metric_add(&events_counter, 1, (const char *const[]){k->group, k->version, k->plural});
-}
 
 static int next_initial(struct watch *w, struct watch_event *ret)
 {
@@ -446,8 +467,9 @@ int watch_next(struct watch *w, struct watch_event *ret)
     pthread_rwlock_rdlock(&w->table->lock);
     int rc = next_event(w, ret);
     pthread_rwlock_unlock(&w->table->lock);
-    if (rc > 0)
-        count_event(w);
+    w->n_uncounted += rc > 0;
+    if (rc <= 0 || w->n_uncounted == COUNT_AT_ONCE)
+        count_events(w);
     return rc;
 }
 

@@ -1,7 +1,7 @@
 /* What watching costs in the transport, over HTTP/1.1 and over HTTP/2 in one run: memory of the
- * server for each watch that only waits, and processor time for each event that is delivered.
- * Clients are in a process of their own. Usage: transport_bench [watches [connections [rounds]]].
- */
+ * server for each watch that only waits, and processor time for each event that is delivered,
+ * alone and when several come together. Clients are in a process of their own.
+ * Usage: transport_bench [watches [connections [rounds [together]]]]. */
 #include <arpa/inet.h>
 #include <inttypes.h>
 #include <malloc.h>
@@ -68,10 +68,10 @@ static void close_source(struct stream *s)
     pthread_mutex_unlock(&x->lock);
 }
 
-static void put_event(struct source *x)
+static void put_events(struct source *x, int n)
 {
     pthread_mutex_lock(&x->lock);
-    x->n_ready++;
+    x->n_ready += n;
     if (x->is_armed)
         x->s.wake(x->s.wake_ctx);
     pthread_mutex_unlock(&x->lock);
@@ -193,14 +193,14 @@ static void wait_for_pulls(size_t watches, const int *want)
             pause_us(100);
 }
 
-/* One event to each, and again when all have taken it. */
-static void deliver(size_t watches, int rounds)
+/* So many events to each, and again when all have taken them. */
+static void deliver(size_t watches, int rounds, int together)
 {
     int *want = xcalloc(watches, sizeof *want);
     for (int r = 0; r < rounds; r++) {
         for (size_t i = 0; i < watches; i++) {
             want[i] = atomic_load(&sources[i].pulls) + 1;
-            put_event(&sources[i]);
+            put_events(&sources[i], together);
         }
         wait_for_pulls(watches, want);
     }
@@ -232,8 +232,17 @@ static pid_t start_clients(bool is_http2, size_t connections, size_t streams, in
     return pid;
 }
 
+/* Microseconds of the processor for an event. */
+static double cost_of(size_t watches, int rounds, int together)
+{
+    deliver(watches, WARM_UP, together);
+    int64_t cpu = cpu_ns();
+    deliver(watches, rounds, together);
+    return (double)(cpu_ns() - cpu) / 1000 / ((double)watches * rounds * together);
+}
+
 static void measure(const char *name, bool is_http2, size_t watches, size_t connections, int rounds,
-                    const char *const *files)
+                    int together, const char *const *files)
 {
     int port_pipe = -1;
     pid_t clients = start_clients(is_http2, connections, watches / connections, &port_pipe);
@@ -254,15 +263,9 @@ static void measure(const char *name, bool is_http2, size_t watches, size_t conn
     free(one);
     pause_us(900000);
     size_t after = resident();
-    deliver(watches, WARM_UP);
-    int64_t cpu = cpu_ns(), wall = clock_monotonic_ms(&clock_system);
-    deliver(watches, rounds);
-    cpu = cpu_ns() - cpu;
-    wall = clock_monotonic_ms(&clock_system) - wall;
-    double n = (double)watches * rounds;
-    printf("%-9s %6zu %11zu %12.2f %14.2f %12.0f\n", name, watches, connections,
-           (double)(after - before) / 1024 / (double)watches, (double)cpu / 1000 / n,
-           n * 1000 / (double)(wall ? wall : 1));
+    double alone = cost_of(watches, rounds, 1), shared = cost_of(watches, rounds, together);
+    printf("%-9s %6zu %11zu %12.2f %14.2f %10.2f (of %d)\n", name, watches, connections,
+           (double)(after - before) / 1024 / (double)watches, alone, shared, together);
     kill(clients, SIGTERM);
     waitpid(clients, NULL, 0);
     close(port_pipe);
@@ -299,7 +302,7 @@ static size_t number(int argc, char **argv, int i, size_t otherwise)
 int main(int argc, char **argv)
 {
     size_t watches = number(argc, argv, 1, 500), connections = number(argc, argv, 2, 5);
-    int rounds = (int)number(argc, argv, 3, 200);
+    int rounds = (int)number(argc, argv, 3, 200), together = (int)number(argc, argv, 4, 10);
     char folder[] = "/tmp/transport-bench-XXXXXX";
     if (!mkdtemp(folder))
         fail("mkdtemp");
@@ -311,10 +314,10 @@ int main(int argc, char **argv)
     sources = xcalloc(watches, sizeof *sources);
     memset(event, 'e', sizeof event - 1);
     event[sizeof event - 1] = '\n';
-    printf("%-9s %6s %11s %12s %14s %12s\n", "", "watch", "connections", "KiB/watch", "us/event",
-           "events/s");
-    measure("HTTP/1.1", false, watches, watches, rounds, files);
-    measure("HTTP/2", true, watches, connections, rounds, files);
+    printf("%-9s %6s %11s %12s %14s %10s\n", "", "watch", "connections", "KiB/watch",
+           "us/event alone", "together");
+    measure("HTTP/1.1", false, watches, watches, rounds, together, files);
+    measure("HTTP/2", true, watches, connections, rounds, together, files);
     free(sources);
     unlink(cert);
     unlink(key);

@@ -103,8 +103,7 @@ struct connection {
 static int epoll_fd;
 static SSL_CTX *ctx[2]; /* HTTP/1.1, HTTP/2 */
 static int64_t first_rev;
-static int64_t latency[LATENCY_BUCKETS + 1];
-static int64_t n_deliveries;
+static int64_t latency[2][LATENCY_BUCKETS + 1], n_deliveries[2]; /* HTTP/1.1, HTTP/2 */
 static _Atomic int64_t n_acknowledged, n_refused;
 
 static int64_t number_after(const char *p, size_t n, const char *mark)
@@ -113,11 +112,11 @@ static int64_t number_after(const char *p, size_t n, const char *mark)
     return at ? strtoll(at + strlen(mark), NULL, 10) : 0;
 }
 
-static void note_latency(int64_t sent_us, int64_t at_us)
+static void note_latency(bool is_http2, int64_t sent_us, int64_t at_us)
 {
     int64_t ms = (at_us - sent_us) / 1000;
-    latency[ms < 0 ? 0 : ms > LATENCY_BUCKETS ? LATENCY_BUCKETS : ms]++;
-    n_deliveries++;
+    latency[is_http2][ms < 0 ? 0 : ms > LATENCY_BUCKETS ? LATENCY_BUCKETS : ms]++;
+    n_deliveries[is_http2]++;
 }
 
 static void take_event(struct watch *w, const char *p, size_t n, int64_t at_us)
@@ -135,7 +134,7 @@ static void take_event(struct watch *w, const char *p, size_t n, int64_t at_us)
     w->n_events++;
     w->digest = (w->digest ^ (uint64_t)rev) * 1099511628211ULL; /* FNV-1a, by words */
     if (sent_us)
-        note_latency(sent_us, at_us);
+        note_latency(w->on->session, sent_us, at_us);
 }
 
 static void take_data(struct watch *w, const char *p, size_t n)
@@ -341,7 +340,8 @@ static void connection_ended(struct connection *c)
 static void connection_read(struct connection *c)
 {
     static char bytes[1 << 18];
-    for (int i = 0; i < RECORDS_AT_ONCE; i++) {
+    int most = RECORDS_AT_ONCE * (c->session ? STREAMS_PER_CONNECTION : 1);
+    for (int i = 0; i < most; i++) {
         int n = SSL_read(c->ssl, bytes, sizeof bytes);
         if (n <= 0) {
             int e = SSL_get_error(c->ssl, n);
@@ -462,7 +462,9 @@ static void watch_resume(struct watch *w)
 /* ---- writers ---- */
 
 static struct fetch *fetch;
-static _Atomic int64_t write_end_us, next_write;
+static _Atomic int64_t write_end_us, next_write, last_rev;
+static _Atomic int n_writers = WRITERS;
+static _Atomic bool is_written;
 
 static int call(const char *method, const char *path, const char *type, const char *body,
                 struct fetch_response *ret)
@@ -478,7 +480,11 @@ static int call(const char *method, const char *path, const char *type, const ch
                                 .body = body,
                                 .body_len = body ? strlen(body) : 0,
                                 .tls = &tls};
-    return fetch_do(fetch, &req, ret, NULL) < 0 ? -1 : ret->status;
+    SCOPED(err_fini) struct err err = {0};
+    if (fetch_do(fetch, &req, ret, &err) == 0)
+        return ret->status;
+    fprintf(stderr, "%s %s: %s\n", method, path, err_text(&err));
+    return -1;
 }
 
 static int64_t create(const char *name)
@@ -513,12 +519,17 @@ static void *writer(void *arg)
         int64_t i = atomic_fetch_add(&next_write, 1);
         int64_t due_us = begin_us + i * step_us;
         if (due_us >= write_end_us)
-            return NULL;
+            break;
         int64_t wait_us = due_us - now_us();
         if (wait_us > 0)
             usleep((useconds_t)wait_us);
         write_one(i);
     }
+    if (atomic_fetch_sub(&n_writers, 1) == 1) {
+        last_rev = create("last");
+        is_written = true;
+    }
+    return NULL;
 }
 
 /* ---- the run ---- */
@@ -552,15 +563,17 @@ static void watch_while_written(void)
                 watch_resume(&watches[i]);
             }
     }
+    while (!is_written) /* they may be late */
+        run_for_ms(20);
     for (size_t i = 0; i < WRITERS; i++)
         pthread_join(threads[i], NULL);
 }
 
-static int64_t quantile_ms(double q)
+static int64_t quantile_ms(int protocol, double q)
 {
-    int64_t rank = (int64_t)((double)(n_deliveries - 1) * q), n = 0;
+    int64_t rank = (int64_t)((double)(n_deliveries[protocol] - 1) * q), n = 0;
     for (int64_t i = 0; i <= LATENCY_BUCKETS; i++)
-        if ((n += latency[i]) > rank)
+        if ((n += latency[protocol][i]) > rank)
             return i;
     return LATENCY_BUCKETS;
 }
@@ -577,9 +590,12 @@ static void check_readers(void)
         resumed += watches[i].n_resumed;
     }
     printf("# writes: %" PRId64 "\n# deliveries: %" PRId64 "\n# resumed: %" PRId64 "\n",
-           (int64_t)n_acknowledged, n_deliveries, resumed);
-    printf("# p50_ms: %" PRId64 "\n# p99_ms: %" PRId64 "\n# max_ms: %" PRId64 "\n",
-           quantile_ms(0.5), quantile_ms(0.99), quantile_ms(1));
+           (int64_t)n_acknowledged, n_deliveries[0] + n_deliveries[1], resumed);
+    static const char *const names[] = {"http1", "http2"};
+    for (int i = 0; i < 2; i++)
+        printf("# %s_p50_ms: %" PRId64 "\n# %s_p99_ms: %" PRId64 "\n# %s_max_ms: %" PRId64 "\n",
+               names[i], quantile_ms(i, 0.5), names[i], quantile_ms(i, 0.99), names[i],
+               quantile_ms(i, 1));
 }
 
 /* A client that does not read is not told that it was cut off: the server's count of its watches
@@ -598,6 +614,8 @@ static int64_t watches_of_server(void)
 
 static void wait_for_cut_off(void)
 {
+    fetch_free(fetch); /* its connections may have been idle for too long */
+    fetch = fetch_new();
     int64_t until = now_ms() + CUT_OFF_MS, n;
     while ((n = watches_of_server()) > options.readers && now_ms() < until)
         run_for_ms(200);
@@ -626,12 +644,14 @@ static void run(void)
     puts("# open");
     int64_t before_ms = cpu_ms();
     watch_while_written();
-    int64_t last = create("last"), until = now_ms() + LAST_WORDS_MS;
-    while (!all_have_seen(last) && now_ms() < until)
+    int64_t until = now_ms() + LAST_WORDS_MS;
+    while (!all_have_seen(last_rev) && now_ms() < until)
         run_for_ms(20);
     check_readers();
     printf("# client_cpu_ms: %" PRId64 "\n", cpu_ms() - before_ms);
+    int64_t since_ms = now_ms();
     wait_for_cut_off();
+    printf("# cut_off_ms: %" PRId64 "\n", now_ms() - since_ms);
     if (n_refused > 0)
         wrong("writes that were refused", n_refused, 0);
 }

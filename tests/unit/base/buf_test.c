@@ -60,6 +60,29 @@ START_TEST(ceiling)
 }
 END_TEST
 
+/* Whether what is printed fits into the room there is or not. */
+START_TEST(printing)
+{
+    for (int n = 1; n < 300; n++) {
+        SCOPED(buf_fini) struct buf b = {.max = 600};
+        buf_puts(&b, "begin ");
+        buf_printf(&b, "%0*d", n, 7);
+        ck_assert_uint_eq(b.len, 6 + (size_t)n);
+        ck_assert_uint_eq(strspn(b.data + 6, "0"), (size_t)n - 1);
+        ck_assert_str_eq(b.data + b.len - 1, "7");
+        buf_printf(&b, "%0*d", 600 - n - 6, 8);
+        ck_assert(!buf_failed(&b) && b.len == 600 && strlen(b.data) == 600);
+        buf_printf(&b, "%d", 9);
+        ck_assert(buf_failed(&b) && b.len == 600 && strlen(b.data) == 600);
+    }
+    SCOPED(buf_fini) struct buf small = {.max = 10};
+    buf_puts(&small, "12345678");
+    buf_printf(&small, "%s", "abc"); /* into room that it may not have */
+    ck_assert(buf_failed(&small));
+    ck_assert_str_eq(buf_cstr(&small), "12345678");
+}
+END_TEST
+
 static const struct {
     const char *in, *out;
 } json_rows[] = {
@@ -163,8 +186,8 @@ END_TEST
 
 SUITE(buf)
 {
-    TESTS("buf", empty, appending, ceiling, json_string_with_nul, base64_may_have_line_ends,
-          base64url, go_quote);
+    TESTS("buf", empty, appending, ceiling, printing, json_string_with_nul,
+          base64_may_have_line_ends, base64url, go_quote);
     LOOP("json_string", json_string, 0, ARRAY_LEN(json_rows));
     LOOP("base64", base64, 0, ARRAY_LEN(base64_rows));
     LOOP("bad_base64", bad_base64, 0, ARRAY_LEN(not_base64));
