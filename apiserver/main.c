@@ -244,6 +244,7 @@ struct app {
     char *identity;
     struct local_identity local; /* standalone */
     struct auth_judge judge;     /* standalone */
+    struct judge judge_state;    /* standalone */
     struct etcd_child *etcd;     /* standalone */
 };
 
@@ -419,7 +420,10 @@ static void start_registry(struct app *a)
 static int start_auth(struct app *a, struct err *err)
 {
     const struct flags *f = &a->flags;
-    a->judge = (struct auth_judge){.access = judge_access, .ctx = a->registry};
+    a->judge_state = (struct judge){.registry = a->registry, .clock = &clock_system};
+    memcpy(a->judge_state.token_key, a->local.token_key, sizeof a->local.token_key);
+    a->judge = (struct auth_judge){
+        .access = judge_access, .token = judge_token_review, .ctx = &a->judge_state};
     struct auth_config config = {
         .kube = a->kube,
         .judge = kind_find_by_kind("rbac.authorization.k8s.io", "Role") ? &a->judge : NULL,
@@ -520,6 +524,7 @@ static int start_server(struct app *a, struct err *err)
         .request_timeout_ms = f->request_timeout_s * 1000,
         .max_body = (size_t)f->max_body,
         .activity = &a->activity.ops,
+        .judge = &a->judge_state,
         .max_waits = f->workers == 0  ? 0
                      : f->workers / 4 ? (int)f->workers / 4
                                       : -1,

@@ -377,7 +377,7 @@ int auth_new(const struct auth_config *config, struct auth **ret, struct err *er
         return r;
     }
     a->verifier = verifier_new(config->clock);
-    a->tokens = tokens_new(config->kube, config->clock);
+    a->tokens = tokens_new(config->kube, config->judge, config->clock);
     a->authorizer = authorizer_new(config->kube, config->judge, config->clock);
     *ret = a;
     return 0;

@@ -36,6 +36,7 @@ struct credentials {
  */
 struct auth_judge {
     int (*access)(void *ctx, const cJSON *spec, cJSON **ret_status, struct err *err);
+    int (*token)(void *ctx, const char *token, cJSON **ret_status, struct err *err);
     void *ctx;
 };
 

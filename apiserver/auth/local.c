@@ -10,6 +10,7 @@
 #include "apiserver/auth/issue.h"
 #include "apiserver/base/file.h"
 #include "apiserver/base/mem.h"
+#include "apiserver/base/rand.h"
 #include "apiserver/base/str.h"
 
 #define PEM_MAX ((size_t)64 << 10)
@@ -128,6 +129,19 @@ static int ensure_etcd(const char *dir, struct err *err)
     return ensure(dir, "etcd-client", &leaf, &client, err);
 }
 
+/* A new key makes every token that was given out worthless. */
+static int ensure_token_key(const char *dir, unsigned char *ret, size_t n, struct err *err)
+{
+    SCOPED_FREE char *path = path_of(dir, "token", "key");
+    SCOPED(buf_fini) struct buf present = {0};
+    if (file_read(path, n, &present, NULL) == 0 && present.len == n) {
+        memcpy(ret, present.data, n);
+        return 0;
+    }
+    rand_system.fill(&rand_system, ret, n);
+    return file_write_private(path, (const char *)ret, n, err);
+}
+
 int local_identity_prepare(const char *dir, const char *host, struct local_identity *ret,
                            struct err *err)
 {
@@ -164,7 +178,7 @@ int local_identity_prepare(const char *dir, const char *host, struct local_ident
                                    .etcd_client_cert = path_of(dir, "etcd-client", "crt"),
                                    .etcd_client_key = path_of(dir, "etcd-client", "key"),
                                    .dir = xstrdup(dir)};
-    return 0;
+    return ensure_token_key(dir, ret->token_key, sizeof ret->token_key, err);
 }
 
 /* ---- kubeconfigs ---- */

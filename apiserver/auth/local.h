@@ -11,6 +11,7 @@ struct local_identity { /* starts as {0}; local_identity_fini. Paths of files in
     char *admin_config;
     char *etcd_ca, *etcd_cert, *etcd_key;     /* of an etcd of one's own, under an authority that */
     char *etcd_client_cert, *etcd_client_key; /* signs nobody else */
+    unsigned char token_key[32];              /* signs tokens of ServiceAccounts */
     char *dir;
 };
 void local_identity_fini(struct local_identity *l);

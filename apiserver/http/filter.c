@@ -262,6 +262,7 @@ static handler_fn *find_verb(const struct request *req)
         {"scale", "patch", verb_scale_patch},
         {"activity", "create", verb_activity},
         {"binding", "create", verb_binding},
+        {"token", "create", verb_token},
         {"finalize", "update", verb_finalize},
     };
     for (size_t i = 0; i < ARRAY_LEN(verbs); i++)

@@ -28,6 +28,7 @@ handler_fn verb_apply; /* a PATCH by apply, of an object, its status or its scal
 handler_fn verb_scale_get, verb_scale_update, verb_scale_patch;
 handler_fn verb_activity;
 handler_fn verb_review;                 /* POST of a kind that is a question */
+handler_fn verb_token;                  /* of a ServiceAccount */
 handler_fn verb_binding, verb_finalize; /* verb_native.c */
 /* Paths that are no resource: discovery, OpenAPI, version, health, metrics. */
 handler_fn nonresource_serve;

@@ -86,10 +86,11 @@ static bool ask_role(void *ctx, const cJSON *binding, const cJSON *role, bool is
     return false;
 }
 
-int judge_access(void *registry, const cJSON *spec, cJSON **ret_status, struct err *err)
+int judge_access(void *judge, const cJSON *spec, cJSON **ret_status, struct err *err)
 {
+    const struct judge *j = judge;
     struct question q = {.spec = spec};
-    struct walk w = {.registry = registry, .spec = spec, .role = ask_role, .ctx = &q};
+    struct walk w = {.registry = j->registry, .spec = spec, .role = ask_role, .ctx = &q};
     int rc = walk_roles(&w, json_str_or(spec, "resourceAttributes.namespace", ""), err);
     if (rc == 0) {
         *ret_status = json_object();
@@ -132,16 +133,104 @@ static bool add_rules(void *ctx, const cJSON *binding, const cJSON *role, bool i
     return true;
 }
 
-int judge_rules(struct registry *r, const cJSON *spec, const char *namespace_name,
+int judge_rules(const struct judge *j, const cJSON *spec, const char *namespace_name,
                 cJSON **ret_status, struct err *err)
 {
     SCOPED(json_free_p) cJSON *status = json_object();
     json_set_bool(status, "incomplete", false);
     json_set(status, "nonResourceRules", json_array());
     json_set(status, "resourceRules", json_array());
-    struct walk w = {.registry = r, .spec = spec, .role = add_rules, .ctx = status};
+    struct walk w = {.registry = j->registry, .spec = spec, .role = add_rules, .ctx = status};
     int rc = walk_roles(&w, namespace_name, err);
     if (rc == 0)
         *ret_status = steal(&status);
     return rc;
+}
+
+/* ---- tokens ---- */
+
+#define AUDIENCE "https://kubernetes.default.svc"
+#define OWN "kubernetes.io" /* the claim that says whose it is */
+
+static cJSON *reference(const struct object *o)
+{
+    cJSON *r = json_object();
+    json_set_str(r, "name", o->name);
+    json_set_str(r, "uid", o->uid);
+    return r;
+}
+
+char *judge_token(const struct judge *j, const struct object *account, const struct object *pod,
+                  const cJSON *audiences, int64_t now_unix_s, int64_t life_s)
+{
+    SCOPED(json_free_p) cJSON *claims = json_object();
+    SCOPED_FREE char *subject =
+        xasprintf("system:serviceaccount:%s:%s", account->namespace_name, account->name);
+    cJSON *own = json_object(), *here = json_array();
+    json_push(here, json_string(AUDIENCE));
+    json_set(claims, "aud", audiences ? json_copy(audiences) : json_copy(here));
+    json_free(here);
+    json_set_int(claims, "exp", now_unix_s + life_s);
+    json_set_int(claims, "iat", now_unix_s);
+    json_set_str(claims, "iss", AUDIENCE);
+    json_set_int(claims, "nbf", now_unix_s);
+    json_set_str(claims, "sub", subject);
+    json_set_str(own, "namespace", account->namespace_name);
+    json_set(own, "serviceaccount", reference(account));
+    if (pod)
+        json_set(own, "pod", reference(pod));
+    json_set(claims, OWN, own);
+    return jwt_sign(j->token_key, claims);
+}
+
+/* The object that a claim names is there, the very same. */
+static bool is_there(const struct judge *j, const struct kind *kind, const char *namespace_name,
+                     const cJSON *ref)
+{
+    SCOPED(object_unref_p) struct object *o = NULL;
+    return registry_get(j->registry, kind, namespace_name, json_str_or(ref, "name", ""),
+                        (struct read_version){READ_ANY, 0}, deadline(), &o, NULL) == 0 &&
+           strcmp(o->uid, json_str_or(ref, "uid", "")) == 0;
+}
+
+static void push_group(cJSON *user, const char *group)
+{
+    cJSON *list = json_get(user, "groups");
+    if (!list) {
+        list = json_array();
+        json_set(user, "groups", list);
+    }
+    json_push(list, json_string(group));
+}
+
+static cJSON *user_of(const cJSON *claims, const cJSON *own)
+{
+    cJSON *user = json_object();
+    SCOPED_FREE char *group =
+        xasprintf("system:serviceaccounts:%s", json_str_or(own, "namespace", ""));
+    json_set_str(user, "username", json_str_or(claims, "sub", ""));
+    json_set_str(user, "uid", json_str_or(own, "serviceaccount.uid", ""));
+    push_group(user, "system:serviceaccounts");
+    push_group(user, group);
+    return user;
+}
+
+int judge_token_review(void *judge, const char *token, cJSON **ret_status, struct err *err)
+{
+    const struct judge *j = judge;
+    SCOPED(json_free_p) cJSON *claims = NULL;
+    int rc = jwt_check(j->token_key, token, clock_unix_s(j->clock), &claims, err);
+    if (rc < 0)
+        return rc;
+    const cJSON *own = json_get(claims, OWN), *pod = json_get(own, "pod");
+    const char *namespace_name = json_str_or(own, "namespace", "");
+    if (!json_has_str(json_get(claims, "aud"), AUDIENCE))
+        return err_set(err, ERR_UNAUTHORIZED, "token: for others");
+    if (!is_there(j, &kind_service_account, namespace_name, json_get(own, "serviceaccount")) ||
+        (pod && !is_there(j, &kind_pod, namespace_name, pod)))
+        return err_set(err, ERR_UNAUTHORIZED, "token: its account or Pod is gone");
+    *ret_status = json_object();
+    json_set_bool(*ret_status, "authenticated", true);
+    json_set(*ret_status, "user", user_of(claims, own));
+    return 0;
 }

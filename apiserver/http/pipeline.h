@@ -27,7 +27,8 @@ struct pipeline_config {
     int64_t request_timeout_ms;          /* 0 = 60,000 */
     size_t max_body;                     /* for the text of 413; 0 = 3 MiB */
     const struct activity_ops *activity; /* borrowed */
-    int max_waits; /* requests that may hold a worker until an object is ready; 0 = 8 */
+    const struct judge *judge; /* borrowed; where reviews and tokens are kinds of this server */
+    int max_waits;             /* requests that may hold a worker until an object is ready; 0 = 8 */
 };
 struct pipeline;
 struct pipeline *pipeline_new(const struct pipeline_config *config); /* prints the documents once */

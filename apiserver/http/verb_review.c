@@ -77,7 +77,7 @@ static int of_rules(const struct review *r, cJSON **ret, struct err *err)
     if (!*namespace_name)
         return err_set(err, ERR_BAD_REQUEST, "no namespace on request");
     auth_describe_user(&r->req->user, spec);
-    return judge_rules(r->p->config.registry, spec, namespace_name, ret, err);
+    return judge_rules(r->p->config.judge, spec, namespace_name, ret, err);
 }
 
 static int who_am_i(const struct review *r, cJSON **ret, struct err *err)

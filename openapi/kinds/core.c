@@ -523,6 +523,9 @@ const struct kind kind_service_account = {
     .singular = "serviceaccount",
     .short_names = (const char *const[]){"sa", NULL},
     .is_builtin = true,
+    .subresources =
+        (const struct subresource[]){
+            {"token", create_alone, "authentication.k8s.io", "v1", "TokenRequest"}, {0}},
     .columns = age_alone,
     .shape = &shape_service_account,
     .schema_name = "io.k8s.api.core.v1.ServiceAccount",

@@ -119,6 +119,27 @@ answers "but for who may" 201 POST /apis/authorization.k8s.io/v1/subjectaccessre
     "kind":"SubjectAccessReview","spec":{"user":"x","groups":["team"],"resourceAttributes":{"namespace":"default","verb":"get","resource":"configmaps","name":"a"}}}'
 is "and tells why" 'RBAC: allowed by RoleBinding "readers" of Role "reader"' "$(q .status.reason)"
 
+post "$RBAC/namespaces/default/rolebindings" '{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"robots"},
+    "roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"reader"},"subjects":[{"kind":"ServiceAccount","name":"robot"}]}'
+post "$CORE/serviceaccounts" '{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"robot"}}'
+answers "a token for an account" 201 POST "$CORE/serviceaccounts/robot/token" "${JSON[@]}" -d '{"apiVersion":"authentication.k8s.io/v1",
+    "kind":"TokenRequest","spec":{}}'
+token=$(q .status.token)
+AS=(-H "Authorization: Bearer $token")
+answers "who has it may what the account may" 200 GET "$CORE/configmaps"
+answers "and no more" 403 GET "$CORE/secrets"
+has "under the account's name" 'User \"system:serviceaccount:default:robot\" cannot' "$BODY"
+AS=(-H "Authorization: Bearer ${token%?}$([ "${token: -1}" = A ] && echo B || echo A)")
+answers "a token that was changed is nobody's" 401 GET "$CORE/configmaps"
+as_admin
+answers "a review of the token" 201 POST /apis/authentication.k8s.io/v1/tokenreviews "${JSON[@]}" -d "$(jq -cn --arg t "$token" \
+    '{apiVersion: "authentication.k8s.io/v1", kind: "TokenReview", spec: {token: $t}}')"
+is "says whose it is" system:serviceaccount:default:robot "$(q .status.user.username)"
+answers "the account goes" 200 DELETE "$CORE/serviceaccounts/robot"
+AS=(-H "Authorization: Bearer $token")
+answers "and its token is worth nothing" 401 GET "$CORE/configmaps"
+as_admin
+
 # ---- a node, and Sandboxes ----
 
 "$NODE" --simulate --name=node-a --kubeconfig="$DATA/node.kubeconfig" </dev/null >"$WORK/node.log" 2>&1 &
