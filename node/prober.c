@@ -60,7 +60,7 @@ static bool take_in(struct runner *r, const char *uid, const char *container,
     struct note *note = run ? run_note(run, container) : NULL;
     if (note && note->instance_id && strcmp(note->instance_id, t->id) == 0) {
         changes = probe_take(&probe, &note->probes[kind], passes);
-        if (!passes) {
+        if (!passes && kind != PROBE_READINESS) { /* that one costs no container its life */
             free(note->trouble);
             note->trouble = xasprintf("%s: %s", probe_fields[kind], err_text(err));
         }

@@ -22,7 +22,7 @@ struct note { /* of one container of the spec, in the order of plan_members */
     char *instance_id; /* NULL = none runs */
     struct probe_state probes[PROBE_KINDS];
     enum hook_state post_start, pre_stop;
-    char *trouble; /* what the last probe or hook said, NULL = nothing */
+    char *trouble; /* what a probe or hook said that may end it, NULL = nothing */
     bool is_stopping;
     int64_t deadline_ms; /* unix; of a stop */
 

@@ -9,13 +9,15 @@
 #include "apiserver/base/json.h"
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
+#include "node/claims.h"
 #include "node/disk.h"
 #include "node/image.h"
 #include "node/register.h"
 #include "node/run.h"
 
-#define RESYNC_MS 60000 /* looks again though nothing was heard */
-#define STEPS_MAX 1000  /* of one pass: more than a Pod has containers */
+#define RESYNC_MS 60000      /* looks again though nothing was heard */
+#define STEPS_MAX 1000       /* of one pass: more than a Pod has containers */
+#define KEY_CLAIMS "/claims" /* no node has such a name */
 #define HOOK_WORKERS 8
 #define PROBE_WORKERS 8
 
@@ -359,10 +361,21 @@ static int work(void *ctx, const char *uid, struct loop_result *ret)
 
 /* ---- the node ---- */
 
+static int claims_work(struct runner *r, struct loop_result *ret)
+{
+    SCOPED(err_fini) struct err err = {0};
+    SCOPED_FREE char *folder = xasprintf("%s/claims", r->config.folder);
+    ret->again_after_ms = RESYNC_MS;
+    if (claims_sweep(r->config.kube, folder, &err) < 0)
+        log_warn("claims not looked through: %s", err_text(&err));
+    return 0;
+}
+
 static int node_work(void *ctx, const char *key, struct loop_result *ret)
 {
-    (void)key;
     struct runner *r = ctx;
+    if (strcmp(key, KEY_CLAIMS) == 0)
+        return claims_work(r, ret);
     SCOPED(err_fini) struct err err = {0};
     int rc = 0;
     struct node_facts facts = register_facts(r->config.name, r->config.address, r->config.pods);
@@ -428,6 +441,7 @@ int runner_start(const struct runner_config *config, struct runner **ret, struct
     r->hooks = make_loop(r, "hooks", HOOK_WORKERS, hook_work);
     r->node = make_loop(r, "node", 1, node_work);
     loop_add(r->node, config->name);
+    loop_add(r->node, KEY_CLAIMS);
     r->watch = podman_watch_start(config->podman, LABEL_UID, on_container, r);
     SCOPED_FREE char *own = xasprintf("spec.nodeName=%s", config->name);
     r->reflector = reflector_start(config->kube, "/api/v1/pods", NULL, own, &reflector_ops, r);
