@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "apiserver/base/clock.h"
+#include "apiserver/base/file.h"
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/base/thread.h"
@@ -20,11 +21,13 @@
 #define START_MS 60000 /* until it must answer */
 #define PING_MS 50
 #define AGAIN_MS 1000
+#define BOOT_ID_MAX ((size_t)100)
 
 struct engine {
     struct engine_config config; /* strings are borrowed until engine_start returns */
     char *socket, *log_path;
     char **argv, **env;
+    struct podman *podman; /* to ask whether one answers */
     pthread_t thread;
     bool has_thread;
 
@@ -51,6 +54,27 @@ static int write_settings(const struct engine *e, struct err *err)
                folder);
     buf_printf(&text, "runroot = \"%s/run\"\n", folder);
     return rc < 0 ? rc : disk_write(AT_FDCWD, storage, text.data, text.len, 0644, err);
+}
+
+/* What the engine keeps of processes and mounts is of no use after a restart of the machine, but it
+ * takes it for true unless its folders are gone. */
+static int forget_last_boot(const struct engine *e, struct err *err)
+{
+    static const char *const folders[] = {"run", "tmp"};
+    SCOPED(buf_fini) struct buf now = {0};
+    SCOPED(buf_fini) struct buf before = {0};
+    SCOPED_FREE char *path = xasprintf("%s/boot-id", e->config.folder);
+    int rc = file_read("/proc/sys/kernel/random/boot_id", BOOT_ID_MAX, &now, err);
+    if (rc < 0)
+        return rc;
+    file_read(path, BOOT_ID_MAX, &before, NULL);
+    if (strcmp(buf_cstr(&now), buf_cstr(&before)) == 0)
+        return 0;
+    for (size_t i = 0; i < ARRAY_LEN(folders) && rc == 0; i++) {
+        SCOPED_FREE char *folder = xasprintf("%s/%s", e->config.folder, folders[i]);
+        rc = disk_remove_tree(folder, err);
+    }
+    return rc < 0 ? rc : disk_write(AT_FDCWD, path, now.data, now.len, 0644, err);
 }
 
 static char **arguments(const struct engine *e)
@@ -129,10 +153,26 @@ static pid_t start_process(struct engine *e)
     return pid;
 }
 
+static bool is_stopping(struct engine *e)
+{
+    pthread_mutex_lock(&e->lock);
+    bool is = e->is_stopping;
+    pthread_mutex_unlock(&e->lock);
+    return is;
+}
+
+/* One from before may be on its way out, or another node's command uses the same folder. */
+static void wait_while_another_answers(struct engine *e)
+{
+    while (!is_stopping(e) && podman_ping(e->podman, NULL) == 0)
+        wait_ms(e, AGAIN_MS);
+}
+
 static void *run(void *ctx)
 {
     struct engine *e = ctx;
     pid_t pid;
+    wait_while_another_answers(e);
     while ((pid = start_process(e)) != 0) {
         int status = 0;
         siginfo_t info;
@@ -141,25 +181,25 @@ static void *run(void *ctx)
             ;
         pthread_mutex_lock(&e->lock);
         e->pid = 0;
-        bool is_stopping = e->is_stopping;
         pthread_mutex_unlock(&e->lock);
         if (pid > 0)
             waitpid(pid, &status, 0);
-        if (is_stopping)
+        if (is_stopping(e))
             break;
         log_warn("the engine ended status=%d, starting it again; its log is %s", status,
                  e->log_path);
         wait_ms(e, AGAIN_MS);
+        wait_while_another_answers(e);
     }
     return NULL;
 }
 
 /* ---- life ---- */
 
-static int wait_until_it_answers(struct engine *e, struct podman *podman, struct err *err)
+static int wait_until_it_answers(struct engine *e, struct err *err)
 {
     int64_t until_ms = clock_monotonic_ms(&clock_system) + START_MS;
-    while (podman_ping(podman, err) < 0) {
+    while (podman_ping(e->podman, err) < 0) {
         if (clock_monotonic_ms(&clock_system) > until_ms)
             return err_set(err, ERR_UNAVAILABLE, "%s does not answer; its log is %s",
                            e->config.program, e->log_path);
@@ -180,15 +220,16 @@ int engine_start(const struct engine_config *config, struct fetch *fetch, struct
     int rc = disk_make_folder(config->folder, 0700, err);
     if (rc == 0)
         rc = write_settings(e, err);
-    struct podman *podman = podman_new(fetch, e->socket);
-    if (rc == 0 && podman_ping(podman, NULL) < 0) {
-        e->argv = arguments(e);
-        e->env = environment(e);
+    if (rc == 0)
+        rc = forget_last_boot(e, err);
+    e->podman = podman_new(fetch, e->socket);
+    e->argv = arguments(e);
+    e->env = environment(e);
+    if (rc == 0) {
         e->has_thread = true;
         thread_start(&e->thread, "engine", run, e);
-        rc = wait_until_it_answers(e, podman, err);
+        rc = wait_until_it_answers(e, err);
     }
-    podman_free(podman);
     if (rc < 0)
         engine_stop(steal(&e));
     else
@@ -208,6 +249,7 @@ void engine_stop(struct engine *e)
     pthread_mutex_unlock(&e->lock);
     if (e->has_thread)
         pthread_join(e->thread, NULL);
+    podman_free(e->podman);
     strv_free(e->argv);
     strv_free(e->env);
     pthread_cond_destroy(&e->wake);

@@ -1,6 +1,6 @@
 /* A container engine of our own: `podman system service`, with all it keeps in one folder, so that
- * nothing of the user's is touched. Started again when it ends; containers go on without it. Where
- * one from before still answers, that one is used. */
+ * nothing of the user's is touched. Started again when it ends; containers go on without it. While
+ * another one answers in that folder, that one is used. */
 #pragma once
 
 #include "node/podman.h"

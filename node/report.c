@@ -44,7 +44,9 @@ static int send_status(struct runner *r, struct run *run, cJSON *take_status, st
         return rc;
     json_free(run->pod);
     run->pod = json_copy(answer);
-    run_take(r, run, steal(&answer));
+    pthread_mutex_lock(&r->lock);
+    run_take(run, steal(&answer));
+    pthread_mutex_unlock(&r->lock);
     return 0;
 }
 

@@ -72,15 +72,12 @@ static uint64_t revision_of(const cJSON *pod)
     return rev;
 }
 
-void run_take(struct runner *r, struct run *run, cJSON *take_pod)
+void run_take(struct run *run, cJSON *take_pod)
 {
-    pthread_mutex_lock(&r->lock);
     bool is_newer = revision_of(take_pod) >= revision_of(run->newest);
-    cJSON *drop = is_newer ? run->newest : take_pod;
+    json_free(is_newer ? run->newest : take_pod);
     if (is_newer)
         run->newest = take_pod;
-    pthread_mutex_unlock(&r->lock);
-    json_free(drop);
 }
 
 void run_set_ip(struct runner *r, struct run *run, const char *ip)

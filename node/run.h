@@ -73,8 +73,8 @@ struct runner {
 
 int64_t run_now_ms(const struct runner *r); /* unix */
 struct run *run_new(const char *uid, cJSON *take_pod);
-/* Takes in a state of the Pod, unless a newer one is known. */
-void run_take(struct runner *r, struct run *run, cJSON *take_pod);
+/* Takes in a state of the Pod, unless a newer one is known. Lock held. */
+void run_take(struct run *run, cJSON *take_pod);
 void run_set_ip(struct runner *r, struct run *run, const char *ip);
 struct note *run_note(struct run *run, const char *container);
 void run_free(struct run *run);

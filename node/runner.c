@@ -26,17 +26,16 @@
 static void take_event(struct runner *r, const cJSON *object, bool is_delete)
 {
     const char *uid = json_str_or(object, "metadata.uid", "");
-    cJSON *pod = json_copy(object);
+    cJSON *pod = is_delete ? NULL : json_copy(object);
     pthread_mutex_lock(&r->lock);
     struct run *run = map_get(r->runs, uid);
-    if (run && is_delete)
-        run->is_gone = true;
-    if (!run && !is_delete)
-        map_put(r->runs, uid, run_new(uid, steal(&pod)));
+    if (run)
+        run->is_gone = is_delete;
+    if (run && pod)
+        run_take(run, pod);
+    else if (pod)
+        map_put(r->runs, uid, run_new(uid, pod));
     pthread_mutex_unlock(&r->lock);
-    if (run && pod && !is_delete)
-        run_take(r, run, steal(&pod));
-    json_free(pod);
     loop_add(r->pods, uid);
 }
 
