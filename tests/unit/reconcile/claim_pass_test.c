@@ -382,6 +382,24 @@ START_TEST(test_cold)
 }
 END_TEST
 
+/* IL-028: this process does not hear of its own writes for a while: it makes nothing twice, and no
+ * word of it comes to status. */
+START_TEST(test_cold_without_hearing)
+{
+    post("c", "", "");
+    int64_t before = registry_revision(reg());
+    struct registry *other = start_deaf();
+    for (int i = 0; i < 3; i++)
+        pass("c"); /* may fail, and comes back then */
+    hear_again(other);
+    ck_assert_int_ge(pass("c"), 0);
+    expect("c", "False", "SandboxNotReady", "c");
+    ck_assert_int_eq(registry_revision(reg()), before + 2); /* the Sandbox, the claim's status */
+    ck_assert_int_eq(cluster.events, 1);
+    ck_assert_double_eq(counted("cold", "not_ready"), 1);
+}
+END_TEST
+
 /* C-t032: claims of their own are never bound, not in the POST and not later. */
 START_TEST(test_cold_only)
 {
@@ -1529,6 +1547,7 @@ SUITE(claim_pass)
                                   test_held_while_retained,
                                   test_store_down_keeps_the_binding,
                                   test_bound_elsewhere,
+                                  test_cold_without_hearing,
                                   test_member_changed_meanwhile,
                                   test_restart_keeps_status,
                                   test_other_conditions_are_not_mirrored,
