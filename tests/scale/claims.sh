@@ -1,6 +1,8 @@
 # A thousand clients want a sandbox at the same moment, from a pool of 400, through three replicas of the server, whose leader is
 # killed again and again. Whatever happens: every claim gets one Sandbox, no Sandbox two claims, the members that were ready are all
-# used, and nothing that was acknowledged is lost. What etcd itself remembers, revision by revision, is the witness.
+# used, and nothing that was acknowledged is lost. At least as many are warm as the pool had: members made in place of the first ones
+# are ready before the last claims come, and are taken by the same rules; exactly as many as there were is what pool.sh shows (300 of
+# 300) and, without a refill, tests/unit/registry/bind_test. What etcd itself remembers, revision by revision, is the witness.
 #     ROUNDS=20 bash tests/scale/claims.sh
 # shellcheck shell=bash source=tests/scale/lib.sh
 . "$(dirname "$0")/lib.sh"

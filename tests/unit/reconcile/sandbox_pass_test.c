@@ -280,6 +280,52 @@ START_TEST(test_suspend_and_resume) /* S-t039, S-t040, S-t139, S-t140, IL-069, I
 }
 END_TEST
 
+/* IL-076: an edit of the Pod's spec costs nobody a running Pod; the next one has it. */
+START_TEST(test_edited_spec_waits_for_the_next_pod)
+{
+    create("");
+    pass_ok();
+    make_ready();
+    pass_ok();
+    set_spec("podTemplate", "{\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"new\"}]}}");
+    pass_ok();
+    expect("Ready", "True", "DependenciesReady", NULL);
+    ck_assert_int_eq(fx.cluster.creates, 1);
+    ck_assert_int_eq(fx.cluster.patches + fx.cluster.updates + fx.cluster.deletes, 0);
+    set_spec("operatingMode", "\"Suspended\"");
+    pass_ok();
+    pass_ok();
+    set_spec("operatingMode", "\"Running\"");
+    pass_ok();
+    ck_assert_int_eq(fx.cluster.creates, 2);
+    ck_assert_str_eq(json_str(json_at(pod(), "spec.containers")->child, "image"), "new");
+}
+END_TEST
+
+/* IL-066: a volume claim that outlives its Sandbox (--cascade=orphan: the garbage collector takes
+ * the owner reference away) is the next one's of the name. */
+START_TEST(test_orphaned_volume_claim_is_taken_up)
+{
+    create(VOLUME);
+    pass_ok();
+    cJSON *claim = fake_cluster_find(&fx.cluster, CHILD_PVC, "ns", "w-a");
+    SCOPED_FREE char *uid = xstrdup(meta_uid(claim));
+    json_remove(json_get(claim, "metadata"), "ownerReferences");
+    fake_cluster_remove(&fx.cluster, CHILD_POD, "ns", "a");
+    SCOPED(object_unref_p) struct object *o = NULL;
+    bool gone;
+    struct delete_options opts = {.orphan_dependents = -1, .deadline_ms = deadline()};
+    ck_assert_int_eq(registry_delete(fx.registry, &kind_sandbox, "ns", "a", &opts, &o, &gone, NULL),
+                     0);
+    create(VOLUME);
+    pass_ok();
+    const cJSON *after = fake_cluster_find(&fx.cluster, CHILD_PVC, "ns", "w-a");
+    SCOPED(json_free_p) cJSON *sandbox = read_back();
+    ck_assert_str_eq(meta_uid(after), uid);
+    ck_assert_str_eq(json_str(owner_controller(after), "uid"), meta_uid(sandbox));
+}
+END_TEST
+
 START_TEST(test_pod_deleted_comes_back) /* S-t141, IL-031 */
 {
     create("");
@@ -960,6 +1006,8 @@ SUITE(sandbox_pass)
     const TTest *const tests[] = {
         test_cold_start,
         test_suspend_and_resume,
+        test_edited_spec_waits_for_the_next_pod,
+        test_orphaned_volume_claim_is_taken_up,
         test_pod_deleted_comes_back,
         test_existing_pod_is_judged_in_the_same_pass,
         test_invalid_child_is_final,

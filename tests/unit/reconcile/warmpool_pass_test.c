@@ -272,7 +272,7 @@ static void pod_condition(const char *name, const char *status, const char *reas
 
 /* ---- sizing ---- */
 
-START_TEST(test_fill) /* W-t002, W-t005, W-t009, W-t011..W-t014, W-t017 */
+START_TEST(test_fill) /* W-t002, W-t005, W-t011..W-t014 */
 {
     create_template("t", "");
     create_pool(",\"replicas\":3");
@@ -286,6 +286,11 @@ START_TEST(test_fill) /* W-t002, W-t005, W-t009, W-t011..W-t014, W-t017 */
     r = pass_ok(); /* nothing to do: nothing written */
     ck_assert_int_eq(registry_revision(fx.world.registry), filled);
     ck_assert_int_ge(r.again_after_ms, GRACE_MS); /* W-t074 */
+    SCOPED_FREE char *name = name_of(0);
+    set_ready(name, true);
+    clock_fake_advance(&fx.world.clock, 1000);
+    pass_ok();
+    expect_status(3, 1);
     all_ready();
     clock_fake_advance(&fx.world.clock, 1000);
     r = pass_ok();
@@ -294,7 +299,6 @@ START_TEST(test_fill) /* W-t002, W-t005, W-t009, W-t011..W-t014, W-t017 */
     int64_t settled = registry_revision(fx.world.registry);
     pass_ok();
     ck_assert_int_eq(registry_revision(fx.world.registry), settled);
-    SCOPED_FREE char *name = name_of(0);
     SCOPED(json_free_p) cJSON *member = get(&kind_sandbox, name);
     ck_assert(str_has_prefix(name, "p-"));
     ck_assert_str_eq(json_str(owner_controller(member), "name"), "p");
@@ -314,6 +318,9 @@ START_TEST(test_resize) /* W-t003, W-t004, W-t006, W-t016 */
     pass_ok();
     ck_assert_uint_eq(count(), 1);
     expect_status(1, 0);
+    all_ready();
+    settle();
+    expect_status(1, 1);
     edit(&kind_sandbox_warm_pool, "p", "spec.replicas", "0");
     settle();
     ck_assert_uint_eq(count(), 0);
