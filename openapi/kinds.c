@@ -23,6 +23,7 @@ const struct kind *const kinds_standalone[] = {
     &kind_service_account,
     &kind_service,
     &kind_sandbox,
+    &kind_custom_resource_definition,
     &kind_self_subject_review,
     &kind_token_review,
     &kind_local_subject_access_review,

@@ -68,6 +68,12 @@ static int first_pass(struct house *h, const char *what, struct loop_result *ret
     return rc < 0 ? err_move(err, &e) : 0;
 }
 
+static int crds_pass(struct house *h, const char *what, struct loop_result *ret, struct err *err)
+{
+    (void)what, (void)ret;
+    return house_crds_pass(&h->env, err);
+}
+
 static int roles_pass(struct house *h, const char *what, struct loop_result *ret, struct err *err)
 {
     (void)what, (void)ret;
@@ -84,6 +90,7 @@ static const struct row {
     {'e', events_pass},    /* nothing */
     {'f', first_pass},     /* name of a namespace */
     {'r', roles_pass},     /* nothing */
+    {'c', crds_pass},      /* nothing */
 };
 
 static int work(void *ctx, const char *key, struct loop_result *ret)
@@ -163,6 +170,7 @@ static void on_begin(void *ctx)
         add(h, 'f', namespaces[i]);
     add(h, 'e', "");
     add(h, 'r', "");
+    add(h, 'c', "");
     loop_start(h->loop);
 }
 

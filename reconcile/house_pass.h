@@ -18,6 +18,8 @@ int house_events_pass(const struct pass_env *env, struct loop_result *ret, struc
 
 /* Roles that every server has (house_roles.c). */
 int house_roles_pass(const struct pass_env *env, struct err *err);
+/* Definitions of our own kinds (house_crds.c). */
+int house_crds_pass(const struct pass_env *env, struct err *err);
 
 /* ---- owners (house_owners.c) ---- */
 

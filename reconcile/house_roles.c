@@ -19,48 +19,60 @@
 
 static const struct {
     const char *name, *rules;
-} roles[] =
-    {
-        {"cluster-admin",
-         "[" RULE("\"*\"", "\"*\"", ALL) ",{\"nonResourceURLs\":[\"*\"],\"verbs\":[\"*\"]}]"},
-        {"system:discovery",
-         "[{\"nonResourceURLs\":[\"/api\",\"/api/*\",\"/apis\",\"/apis/*\",\"/healthz\",\"/livez\","
-         "\"/openapi\",\"/openapi/*\",\"/readyz\",\"/version\",\"/version/"
-         "\"],\"verbs\":[\"get\"]}]"},
-        {"system:basic-user",
-         "[" RULE("\"authorization.k8s.io\"",
-                  "\"selfsubjectaccessreviews\",\"selfsubjectrulesreviews\"",
-                  "[\"create\"]") "," RULE("\"authentication.k8s.io\"", "\"selfsubjectreviews\"",
-                                           "[\"create\"]") "]"},
-        {"view", "[" RULE("\"\"", PLAIN_RESOURCES, READ) "," RULE(OURS, "\"*\"", READ) "," RULE(
-                     NAMED_GROUPS, "\"*\"", READ) "]"},
-        {"edit", "[" RULE("\"\"", PLAIN_RESOURCES ",\"secrets\"", ALL) "," RULE(
-                     OURS, "\"*\"", ALL) "," RULE(NAMED_GROUPS, "\"*\"", ALL) "]"},
-        {"system:node",
-         "[" RULE("\"\"", "\"nodes\",\"nodes/status\"", "[\"create\",\"get\",\"list\",\"watch\",\"patch\",\"update\"]") "," RULE("\"\"", "\"pods\"", "[\"get\",\"list\",\"watch\",\"delete\"]") "," RULE("\"\"", "\"pods/status\",\"pods/binding\"", "[\"create\",\"get\",\"patch\",\"update\"]") "," RULE(
-             "\"\"", "\"configmaps\",\"secrets\",\"services\",\"serviceaccounts\",\"namespaces\"",
-             READ) "," RULE("\"\"",
-                            "\"persistentvolumeclaims\",\"persistentvolumeclaims/"
-                            "status\",\"persistentvolumes\","
-                            "\"persistentvolumes/status\"",
-                            "[\"create\",\"get\",\"list\",\"watch\",\"patch\",\"update\","
-                            "\"delete\"]") "," RULE("\"networking.k8s.io\",\"discovery.k8s.io\"",
-                                                    "\"*\"",
-                                                    READ) "," RULE("\"coordination.k8s.io\"",
-                                                                   "\"leases\"",
-                                                                   "[\"create\",\"get\",\"patch\","
-                                                                   "\"update\"]") "," RULE("\"\","
-                                                                                           "\"event"
-                                                                                           "s.k8s."
-                                                                                           "io\"",
-                                                                                           "\"event"
-                                                                                           "s\"",
-                                                                                           "[\"crea"
-                                                                                           "te\","
-                                                                                           "\"patch"
-                                                                                           "\","
-                                                                                           "\"updat"
-                                                                                           "e\"]") "]"},
+} roles[] = {
+    {"cluster-admin",
+     "[" RULE("\"*\"", "\"*\"", ALL) ",{\"nonResourceURLs\":[\"*\"],\"verbs\":[\"*\"]}]"},
+    {"system:discovery",
+     "[{\"nonResourceURLs\":[\"/api\",\"/api/*\",\"/apis\",\"/apis/*\",\"/healthz\",\"/livez\","
+     "\"/openapi\",\"/openapi/*\",\"/readyz\",\"/version\",\"/version/"
+     "\"],\"verbs\":[\"get\"]}]"},
+    {"system:basic-user",
+     "[" RULE("\"authorization.k8s.io\"",
+              "\"selfsubjectaccessreviews\",\"selfsubjectrulesreviews\"",
+              "[\"create\"]") "," RULE("\"authentication.k8s.io\"", "\"selfsubjectreviews\"",
+                                       "[\"create\"]") "]"},
+    {"view", "[" RULE("\"\"", PLAIN_RESOURCES, READ) "," RULE(OURS, "\"*\"", READ) "," RULE(
+                 NAMED_GROUPS, "\"*\"", READ) "]"},
+    {"edit", "[" RULE("\"\"", PLAIN_RESOURCES ",\"secrets\"",
+                      ALL) "," RULE(OURS, "\"*\"", ALL) "," RULE(NAMED_GROUPS, "\"*\"", ALL) "]"},
+    {"system:node",
+     "[" RULE("\"\"", "\"nodes\",\"nodes/status\"", "[\"create\",\"get\",\"list\",\"watch\",\"patch\",\"update\"]") "," RULE("\"\"", "\"pods\"", "[\"get\",\"list\",\"watch\",\"delete\"]") "," RULE(
+         "\"\"", "\"pods/status\",\"pods/binding\"",
+         "[\"create\",\"get\",\"patch\",\"update\"]") "," RULE("\"\"",
+                                                               "\"configmaps\",\"secrets\","
+                                                               "\"services\",\"serviceaccounts\","
+                                                               "\"namespaces\"",
+                                                               READ) "," RULE("\"\"",
+                                                                              "\"persistentvolumecl"
+                                                                              "aims\","
+                                                                              "\"persistentvolumecl"
+                                                                              "aims/"
+                                                                              "status\","
+                                                                              "\"persistentvolumes"
+                                                                              "\","
+                                                                              "\"persistentvolumes/"
+                                                                              "status\"",
+                                                                              "[\"create\",\"get\","
+                                                                              "\"list\",\"watch\","
+                                                                              "\"patch\","
+                                                                              "\"update\","
+                                                                              "\"delete\"]") "," RULE("\"networking.k8s.io\",\"discovery.k8s.io\"",
+                                                                                                      "\"*\"",
+                                                                                                      READ) "," RULE("\"coordination.k8s.io\"",
+                                                                                                                     "\"leases\"",
+                                                                                                                     "[\"create\",\"get\",\"patch\","
+                                                                                                                     "\"update\"]") "," RULE("\"\","
+                                                                                                                                             "\"event"
+                                                                                                                                             "s.k8s."
+                                                                                                                                             "io\"",
+                                                                                                                                             "\"event"
+                                                                                                                                             "s\"",
+                                                                                                                                             "[\"crea"
+                                                                                                                                             "te\","
+                                                                                                                                             "\"patch"
+                                                                                                                                             "\","
+                                                                                                                                             "\"updat"
+                                                                                                                                             "e\"]") "]"},
 };
 
 /* Each gives the role of its name to a group. */

@@ -11,6 +11,7 @@ extern const struct kind kind_config_map, kind_core_event, kind_namespace, kind_
 extern const struct kind kind_endpoint_slice, kind_event, kind_lease, kind_network_policy;
 extern const struct kind kind_cluster_role, kind_cluster_role_binding, kind_role, kind_role_binding;
 
+extern const struct kind kind_custom_resource_definition;
 extern const struct kind kind_local_subject_access_review, kind_self_subject_access_review,
     kind_self_subject_review, kind_self_subject_rules_review, kind_subject_access_review,
     kind_token_review;

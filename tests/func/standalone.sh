@@ -62,6 +62,11 @@ t "with a ServiceAccount each" within 20 there "$CORE/serviceaccounts/default" '
 answers "no Pod in a namespace that is not there" 404 POST /api/v1/namespaces/nowhere/pods "${JSON[@]}" -d '{"apiVersion":"v1","kind":"Pod",
     "metadata":{"name":"a"},"spec":{"containers":[{"name":"a","image":"b"}]}}'
 
+CRDS=/apis/apiextensions.k8s.io/v1/customresourcedefinitions
+t "our kinds are found among the definitions" within 20 there "$CRDS/sandboxes.agents.x-k8s.io" \
+    '.spec.names.kind == "Sandbox" and (.status.conditions | map(select(.type == "Established" and .status == "True")) | length == 1)'
+answers "which nobody may change" 405 DELETE "$CRDS/sandboxes.agents.x-k8s.io"
+
 # ---- rules, defaults, patches ----
 
 post "$CORE/secrets" '{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"stringData":{"a":"plain"}}'
