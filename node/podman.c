@@ -159,7 +159,7 @@ static int64_t least(rlim_t a, rlim_t b)
 int podman_limits(struct podman *p, struct podman_limits *ret, struct err *err)
 {
     struct rlimit own, theirs;
-    pid_t pid;
+    pid_t pid = 0;
     int rc = peer_pid(p->socket, &pid, err);
     if (rc < 0)
         return rc;

@@ -1,4 +1,5 @@
-# What the tests of sandbox-node share: real containers by Podman, Pods of a real kube-apiserver, all in namespaces of their own,
+# What the tests of sandbox-node share: real containers by Podman, Pods of a real kube-apiserver, or with STANDALONE=1 of a server of
+# ours without a cluster; all in namespaces of their own,
 # so that neither bridge nor packet rules touch the machine's and every process ends with the test. Skips, with the reason, where that
 # cannot be.
 # Sourced, not run; what tests/scale/lib.sh has is here too.
@@ -17,7 +18,14 @@ ip link set lo up
 ip link add out0 type veth peer name out1 && ip address add 192.0.2.2/24 dev out0 && ip link set out0 up && ip link set out1 up
 ip route add default via 192.0.2.1
 mount --make-rprivate /
-. "$(dirname "${BASH_SOURCE[0]}")/../scale/lib.sh"
+if [ -n "${STANDALONE:-}" ]; then
+    # shellcheck source=tests/func/lib.sh
+    . "$(dirname "${BASH_SOURCE[0]}")/../func/lib.sh"
+    NODE=$OUT/sandbox-node NODE_PID=''
+    kube() { curl -sS --fail --globoff --max-time 60 --cacert "$WORK/server/ca.crt" --cert "$WORK/server/admin.crt" --key "$WORK/server/admin.key" -X "$1" "${@:3}" "$URL$2"; }
+else
+    . "$(dirname "${BASH_SOURCE[0]}")/../scale/lib.sh"
+fi
 DATA=$WORK/node
 NODE_NAME=node-1
 BUSYBOX=localhost/agent-sandbox/busybox:dev
@@ -107,12 +115,30 @@ node_finish() {
     if [ -d "$DATA/storage" ]; then node_podman rm -af -t 0 >/dev/null 2>&1; fi
     umount -l "$DATA/storage/overlay" 2>/dev/null
     (exit $rc)
-    scale_finish
+    if [ -n "${STANDALONE:-}" ]; then finish; else scale_finish; fi
 }
 trap node_finish EXIT
 
-etcd_up ''
-kube_up
+# standalone_up: a server without a cluster, on the port it had.
+standalone_up() {
+    [ -n "$PORT" ] || PORT=$(etcd_random_port)
+    STARTS=$((STARTS + 1))
+    SERVER_LOG=$WORK/server-$STARTS.log
+    "$SERVER" --standalone --data-dir="$WORK/server" --secure-port="$PORT" --etcd-program="$(etcd_program)" </dev/null >"$SERVER_LOG" 2>&1 &
+    SERVER_PID=$!
+    URL=https://127.0.0.1:$PORT
+    within 60 kube GET /readyz && return
+    not_ok "the server starts" "$(tail -n 20 "$SERVER_LOG")"
+    exit 1
+}
+
+if [ -n "${STANDALONE:-}" ]; then
+    standalone_up
+    cp "$WORK/server/node.kubeconfig" "$WORK/kubeconfig"
+else
+    etcd_up ''
+    kube_up
+fi
 "$NODE" image build --data "$DATA" --storage-driver "$DRIVER" >"$WORK/image.log" 2>&1 || {
     skip "$(basename "$0")" "no engine runs here: $(tail -n 1 "$WORK/image.log")"
     exit 0
