@@ -198,7 +198,8 @@ const char *const conn_protocol_names[] = {"h2", "http/1.1", NULL};
 
 /* What waits in the kernel is bounded by what was not sent yet, not by SO_SNDBUF, which counts what
  * is on its way as well and so would limit what a client far away can get; on its way is never more
- * than the client's side has room for. */
+ * than the client's side has room for. Not too little: what waits is all that goes out until this
+ * thread has its turn again. */
 static void bound_unsent(const struct conn *c)
 {
     int n = c->protocol->unsent_bytes;

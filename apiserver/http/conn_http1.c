@@ -20,7 +20,7 @@
 #define FLUSH_TIMEOUT_MS 30000 /* for a client to take the last answer */
 /* For bytes sent ahead of an answer; longer than a handler may take. */
 #define STUCK_TIMEOUT_MS 90000
-#define UNSENT_BYTES (128 << 10)
+#define UNSENT_BYTES (512 << 10)
 #define PAIR_BUFFER_BYTES (64 << 10)   /* in the kernel, each way */
 #define CHUNK_HEAD_MAX 10              /* bytes: eight digits and the line's end */
 #define CHUNK_KEPT ((size_t)256 << 10) /* bytes of the buffer that stay for the next chunk */

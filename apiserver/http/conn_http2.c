@@ -7,7 +7,7 @@
 #include "apiserver/http/h2.h"
 #include "apiserver/http/pump.h"
 
-#define UNSENT_BYTES (1 << 20) /* for many streams */
+#define UNSENT_BYTES (2 << 20) /* for many streams */
 
 static void notify(void *conn)
 {
