@@ -50,6 +50,15 @@ static int step_defaults(struct admission *a, struct err *err)
     return 0;
 }
 
+/* What is no int64 is written as Go writes its float64: 1.0 as 1. Last, since validation tells the
+ * two apart. */
+static int step_numbers(struct admission *a, struct err *err)
+{
+    (void)err;
+    json_settle_floats(a->object);
+    return 0;
+}
+
 /* ---- validation ---- */
 
 static bool is_blocking(const char *reason)
@@ -113,14 +122,13 @@ static int step_validate(struct admission *a, struct err *err)
 
 /* ---- the order ---- */
 
+static const admit_step decoding[] = {step_group_version, step_metadata_types, step_unknown_fields};
+
 enum when { ON_CREATE = 1, ON_UPDATE = 2, ALWAYS = 3 };
 static const struct {
     admit_step run;
     enum when when;
 } steps[] = {
-    {step_group_version, ALWAYS},
-    {step_metadata_types, ALWAYS},
-    {step_unknown_fields, ALWAYS},
     {step_encode, ALWAYS},
     {step_defaults, ALWAYS},
     {step_identity, ALWAYS},
@@ -139,7 +147,22 @@ static const struct {
     {step_validate, ALWAYS},
     {step_finalizer_warnings, ALWAYS},
     {step_hints, ON_CREATE},
+    {step_numbers, ALWAYS},
 };
+
+static int run_decoding(struct admission *a, struct err *err)
+{
+    if (!cJSON_IsObject(a->object))
+        return err_set(err, ERR_BAD_REQUEST,
+                       "the object provided is unrecognized (must be of type %s)",
+                       a->req->kind->kind);
+    for (size_t i = 0; i < ARRAY_LEN(decoding); i++) {
+        int rc = decoding[i](a, err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
 
 static int run_steps(struct admission *a, struct err *err)
 {
@@ -153,19 +176,31 @@ static int run_steps(struct admission *a, struct err *err)
     return 0;
 }
 
+static struct admission start(const struct admit_env *env, const struct admit_request *req,
+                              cJSON *object, struct pairs *warnings)
+{
+    return (struct admission){.env = env,
+                              .req = req,
+                              .object = object,
+                              .warnings = warnings,
+                              .is_update = req->operation == ADMIT_UPDATE,
+                              .is_main = !req->is_status};
+}
+
+int admit_decode(const struct admit_env *env, const struct admit_request *req, cJSON *object,
+                 struct pairs *warnings, struct err *err)
+{
+    struct admission a = start(env, req, object, warnings);
+    return run_decoding(&a, err);
+}
+
 int admit(const struct admit_env *env, const struct admit_request *req, cJSON *object,
           struct pairs *warnings, struct err *err)
 {
-    struct admission a = {.env = env,
-                          .req = req,
-                          .object = object,
-                          .warnings = warnings,
-                          .is_update = req->operation == ADMIT_UPDATE,
-                          .is_main = !req->is_status};
-    if (!cJSON_IsObject(object))
-        return err_set(err, ERR_BAD_REQUEST,
-                       "the object provided is unrecognized (must be of type %s)", req->kind->kind);
-    int rc = run_steps(&a, err);
+    struct admission a = start(env, req, object, warnings);
+    int rc = req->is_decoded ? 0 : run_decoding(&a, err);
+    if (rc == 0)
+        rc = run_steps(&a, err);
     admission_fini(&a);
     return rc;
 }

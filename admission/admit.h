@@ -41,10 +41,16 @@ struct admit_request {
     const char *manager;        /* who writes, for managedFields; NULL = unknown */
     const cJSON *old;           /* with resourceVersion; NULL on create */
     enum field_validation field_validation;
+    bool is_decoded; /* admit_decode() has seen the object already */
     /* Decoder findings (repeated fields), already as texts: duplicate field "spec.a"; may be NULL.
      */
     const struct pairs *decode_findings;
 };
+
+/* The first part of admit(), for who must say so before it is known whether there is such an
+ * object: is it one of that kind? Unknown members are removed, and told of as admit() does. */
+int admit_decode(const struct admit_env *env, const struct admit_request *req, cJSON *object,
+                 struct pairs *warnings, struct err *err);
 
 /* Whether the object is the one that the URL names. admit() asks as well; before it, who must say
  * so before it is known whether there is one. */
@@ -74,5 +80,7 @@ const char *name_check_label(const char *s);
  * number. */
 size_t name_check_label_key(const char *s, const char *field, struct err *causes);
 size_t name_check_label_value(const char *s, const char *field, struct err *causes);
+/* Go's unicode.IsPrint of the rune, whose bytes are s[0..n). */
+bool name_is_printable(const char *s, size_t n, uint32_t rune);
 /* The same of a field manager's name: at most 128 bytes, printable. */
 size_t name_check_manager(const char *s, const char *field, struct err *causes);

@@ -48,7 +48,9 @@ int step_identity(struct admission *a, struct err *err)
 
 static int refuse_absent(const char *namespace_name, struct err *err)
 {
-    err_set(err, ERR_NOT_FOUND, "namespaces \"%s\" not found", namespace_name);
+    SCOPED(buf_fini) struct buf quoted = {0};
+    buf_go_quote(&quoted, namespace_name, strlen(namespace_name));
+    err_set(err, ERR_NOT_FOUND, "namespaces %s not found", buf_cstr(&quoted));
     err_details(err, NULL, "namespaces", namespace_name, NULL);
     return -ERR_NOT_FOUND;
 }

@@ -95,7 +95,7 @@ void managers_adapt(struct managers *m, const struct shape *shape)
 bool managers_is_reset(const cJSON *list)
 {
     const cJSON *member;
-    if (!cJSON_IsArray(list) || (list->child && list->child->next))
+    if (!cJSON_IsArray(list) || !list->child || list->child->next)
         return false;
     cJSON_ArrayForEach(member, list->child)
     {

@@ -83,20 +83,19 @@ static void set_stored(const struct admission *a, cJSON *metadata)
                                             "deletionGracePeriodSeconds"};
     if (json_str_or(metadata, "uid", "")[0] == '\0')
         json_remove(metadata, "uid");
+    if (json_at(a->req->old, "metadata.deletionTimestamp"))
+        json_remove(metadata, "deletionTimestamp"); /* a time once set is not looked at */
     for (size_t i = 0; i < ARRAY_LEN(forced); i++)
         keep_stored(a, metadata, forced[i], false);
     for (size_t i = 0; i < ARRAY_LEN(immutable); i++)
         keep_stored(a, metadata, immutable[i], true);
 }
 
-/* Go prints no empty members of metadata, so they are no change either. An empty list of managers
- * means something, see managed.c. */
+/* Go prints no empty members of metadata, so they are no change either. */
 static void drop_empty(cJSON *metadata)
 {
     for (cJSON *m = metadata->child, *next; m; m = next) {
         next = m->next;
-        if (strcmp(m->string, "managedFields") == 0)
-            continue;
         bool is_empty = (cJSON_IsObject(m) || cJSON_IsArray(m)) && !m->child;
         if (is_empty || (cJSON_IsString(m) && m->valuestring[0] == '\0'))
             json_remove(metadata, m->string);

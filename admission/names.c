@@ -253,8 +253,8 @@ size_t name_check_annotation_key(const char *s, const char *field, struct err *c
     return check_key(lower, s, field, causes);
 }
 
-/* Go's unicode.IsPrint, as its %q escapes what is not. */
-static bool is_printable(const char *s, size_t n, uint32_t rune)
+/* As Go's %q escapes what is not. */
+bool name_is_printable(const char *s, size_t n, uint32_t rune)
 {
     SCOPED(buf_fini) struct buf quoted = {0};
     buf_go_quote(&quoted, s, n);
@@ -265,17 +265,17 @@ static size_t refuse_unprintable(const char *s, const char *field, struct err *c
 {
     size_t n = strlen(s);
     for (size_t i = 0; i < n;) {
-        uint32_t rune = 0xfffd;
+        uint32_t rune;
         size_t len = str_utf8_decode(s + i, n - i, &rune);
-        if (!len || !is_printable(s + i, len, rune)) {
+        if (len && !name_is_printable(s + i, len, rune)) {
             SCOPED(buf_fini) struct buf quoted = {0};
             buf_go_quote(&quoted, s, n);
             err_cause(causes, "FieldValueInvalid", field,
                       "Invalid value: %s: invalid character U+%04X (at position %zu)",
-                      buf_cstr(&quoted), len ? rune : 0xfffdu, i);
+                      buf_cstr(&quoted), rune, i);
             return 1;
         }
-        i += len;
+        i += len ? len : 1; /* a broken byte stands for U+FFFD */
     }
     return 0;
 }

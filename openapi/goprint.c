@@ -8,6 +8,7 @@
 
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
+#include "apiserver/base/str.h"
 
 bool goprint_is_int64(const cJSON *number)
 {
@@ -26,8 +27,11 @@ void goprint_quoted(const char *s, struct buf *out)
             buf_printf(out, "\\%c", names[*p - 7]);
         else if (*p < 0x20 || *p == 0x7f)
             buf_printf(out, "\\x%02x", *p);
-        else if (p[0] == 0xe2 && p[1] == 0x80 &&
-                 (p[2] == 0xa8 || p[2] == 0xa9)) { /* line and paragraph separator */
+        else if (str_has_prefix((const char *)p, STR_NUL)) {
+            buf_puts(out, "\\x00");
+            p++;
+        } else if (p[0] == 0xe2 && p[1] == 0x80 &&
+                   (p[2] == 0xa8 || p[2] == 0xa9)) { /* line and paragraph separator */
             buf_puts(out, p[2] == 0xa8 ? "\\u2028" : "\\u2029");
             p += 2;
         } else

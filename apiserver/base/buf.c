@@ -117,8 +117,8 @@ void buf_json_string(struct buf *b, const char *s, size_t n)
         } else if ((run = str_utf8_decode(s, n, &rune)) == 0) {
             buf_puts(b, "\\ufffd");
             run = 1;
-        } else if (rune == 0x2028 || rune == 0x2029) {
-            buf_puts(b, rune == 0x2028 ? "\\u2028" : "\\u2029");
+        } else if (rune == 0 || rune == 0x2028 || rune == 0x2029) {
+            buf_printf(b, "\\u%04x", rune);
         } else {
             buf_append(b, s, run);
         }
@@ -280,8 +280,9 @@ bool buf_unbase64url(struct buf *b, const char *s, size_t n, size_t *ret_good)
             break;
         buf_putc(&usual, c);
     }
-    *ret_good = good;
-    if (good < n || n % 4 == 1)
+    bool is_odd = good == n && n % 4 == 1; /* the last digit says nothing */
+    *ret_good = good - is_odd;
+    if (good < n || is_odd)
         return false;
     while (usual.len % 4)
         buf_putc(&usual, '=');

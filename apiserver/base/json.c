@@ -454,6 +454,32 @@ void json_sort(cJSON *tree)
     }
 }
 
+static void settle_float(cJSON *node)
+{
+    int64_t ignored;
+    bool is_int64 = json_node_is_int(node) && json_node_i64(node, &ignored) == 0;
+    if (is_int64 || !cJSON_IsNumber(node))
+        return;
+    free(node->valuestring);
+    node->valuestring = NULL;
+}
+
+void json_settle_floats(cJSON *tree)
+{
+    SCOPED(json_stack_fini) struct json_stack todo = {0};
+    settle_float(tree);
+    json_stack_push(&todo, (union json_ref){.owned = tree});
+    while (todo.n > 0) {
+        cJSON *node = todo.v[--todo.n].owned, *child;
+        cJSON_ArrayForEach(child, node)
+        {
+            settle_float(child);
+            if (child->child)
+                json_stack_push(&todo, (union json_ref){.owned = child});
+        }
+    }
+}
+
 static void push_pair(struct json_stack *todo, const cJSON *a, const cJSON *b)
 {
     json_stack_push(todo, (union json_ref){.seen = a});

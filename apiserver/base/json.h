@@ -2,9 +2,9 @@
  * a cJSON function except for walking trees (cJSON_ArrayForEach, ->string, ->child, type tests)
  * that came from here.
  *
- * Strict means: exactly the given bytes, no trailing text, no raw control bytes, no \u0000, RFC
- * 8259 numbers only, bounded depth and size. Numbers are exact: a number that a double cannot hold
- * to the last digit keeps its text in
+ * Strict means: exactly the given bytes, no trailing text, no raw control bytes, RFC 8259 numbers
+ * only, bounded depth and size. \u0000 is held as STR_NUL. Numbers are exact: a number that a
+ * double cannot hold to the last digit keeps its text in
  * ->valuestring of its cJSON_Number node, and json_print writes that text; so int64 values survive.
  * Nothing here recurses; visitors of trees do, hence JSON_DEPTH_MAX. Trees have one owner. Any
  * thread. */
@@ -75,6 +75,9 @@ bool json_has_str(const cJSON *list, const char *s); /* an item is that string *
 /* The node itself as an exact integer (2, 2.0 and 2e0 alike; see json_node_is_int). 0, or -1 when
  * it is no number, is no whole number or does not fit. */
 int json_node_i64(const cJSON *node, int64_t *ret);
+/* Numbers that are no int64 as they are written, at all depths: from here on the doubles that they
+ * are, in the shortest digits. */
+void json_settle_floats(cJSON *tree);
 bool json_node_is_int(const cJSON *node); /* written without fraction or exponent */
 
 /* Building. set replaces an existing member in place or appends; value is taken over. */

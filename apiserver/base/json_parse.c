@@ -125,7 +125,7 @@ static void skip_plain(struct parser *p)
         size_t n = c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
         if (c >= 0x80)
             n = str_utf8_decode(p->at, (size_t)(p->end - p->at), &rune);
-        if (n == 0)
+        if (n == 0 || (c >= 0x80 && rune == 0)) /* STR_NUL is ours */
             return;
         p->at += n;
     }
@@ -170,8 +170,10 @@ static bool read_unicode_escape(struct parser *p)
     char bytes[4];
     if (!read_hex(p, &rune))
         return false;
-    if (rune == 0)
-        return fail_string(p, "character \\u0000 is not supported");
+    if (rune == 0) {
+        buf_puts(&p->scratch, STR_NUL);
+        return true;
+    }
     if (rune >= 0xd800 && rune < 0xdc00 && take_low_surrogate(p, &low))
         rune = 0x10000 + ((rune - 0xd800) << 10) + (low - 0xdc00);
     if (rune >= 0xd800 && rune < 0xe000) {

@@ -115,9 +115,25 @@ static size_t utf8_lead(unsigned char lead, uint32_t *bits, uint32_t *least)
     return 0;
 }
 
+char *str_hold(const char *p, size_t n)
+{
+    char *out = xmalloc(2 * n + 1), *to = out;
+    for (size_t i = 0; i < n; i++) {
+        if (p[i] == '\0')
+            *to++ = STR_NUL[0];
+        *to++ = p[i] ? p[i] : STR_NUL[1];
+    }
+    *to = '\0';
+    return out;
+}
+
 size_t str_utf8_decode(const char *p, size_t n, uint32_t *ret_rune)
 {
     uint32_t rune, least;
+    if (n >= 2 && memcmp(p, STR_NUL, 2) == 0) {
+        *ret_rune = 0;
+        return 2;
+    }
     size_t len = n ? utf8_lead((unsigned char)*p, &rune, &least) : 0;
     if (len == 0 || len > n)
         return 0;

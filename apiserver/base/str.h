@@ -28,9 +28,14 @@ int str_to_bool(const char *s, bool *ret);
 void str_lower(char *s);   /* ASCII letters, in place */
 int str_hex_digit(char c); /* its value, in either case; -1 when it is none */
 
-/* The code point that p[0..n) starts with and the length of its sequence; 0 when it is broken
- * (overlong, surrogate, beyond U+10FFFF, cut off) or n is 0. encode writes a code point up to
- * U+10FFFF and returns how many bytes. */
+/* The character NUL is held as the two bytes C0 80, since texts end at a zero byte. Who reads bytes
+ * from outside must not take these two for it: they are broken UTF-8. */
+#define STR_NUL "\xc0\x80"
+char *str_hold(const char *p, size_t n); /* p[0..n) as text, owned; its zero bytes so */
+
+/* The code point that p[0..n) starts with and the length of its sequence, also of STR_NUL; 0 when
+ * it is broken (overlong, surrogate, beyond U+10FFFF, cut off) or n is 0. encode writes a code
+ * point up to U+10FFFF and returns how many bytes. */
 size_t str_utf8_decode(const char *p, size_t n, uint32_t *ret_rune);
 size_t str_utf8_encode(uint32_t rune, char out[4]);
 size_t str_utf8_count(const char *s); /* characters */

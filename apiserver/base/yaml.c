@@ -200,6 +200,7 @@ static bool repair_utf8(struct reader *r, const struct buf *text, struct buf *ou
     uint32_t rune;
     for (size_t i = 0, n; i < text->len; i += n) {
         n = str_utf8_decode(text->data + i, text->len - i, &rune);
+        n = n && rune == 0 && text->data[i] ? 0 : n; /* STR_NUL is ours */
         if (n == 0 && !(r->flags & JSON_REPLACE_BAD_UTF8))
             return false;
         if (n == 0)
@@ -216,11 +217,9 @@ static bool read_binary(struct reader *r, const yaml_event_t *event, cJSON *node
     SCOPED(buf_fini) struct buf bytes = {0}, text = {0};
     if (!buf_unbase64(&bytes, (const char *)event->data.scalar.value, event->data.scalar.length))
         return fail(r, event, "!!binary value contains invalid base64 data");
-    if (bytes.len && memchr(bytes.data, 0, bytes.len))
-        return fail(r, event, "character U+0000 is not supported");
     if (!repair_utf8(r, &bytes, &text))
         return fail(r, event, "!!binary value is no UTF-8 text");
-    json_node_set_string(node, buf_take(&text, NULL));
+    json_node_set_string(node, str_hold(text.data, text.len));
     return true;
 }
 
@@ -269,8 +268,10 @@ static bool read_scalar(struct reader *r, const yaml_event_t *event, cJSON *node
     const char *text = (const char *)event->data.scalar.value;
     if (!charge(r, event, 1, event->data.scalar.length))
         return false;
-    if (strlen(text) != event->data.scalar.length)
-        return fail(r, event, "character U+0000 is not supported");
+    if (strlen(text) != event->data.scalar.length) { /* NUL can be written in quotes only */
+        json_node_set_string(node, str_hold(text, event->data.scalar.length));
+        return true;
+    }
     const char *tag = (const char *)event->data.scalar.tag;
     if (tag && strcmp(tag, "!") != 0) {
         if (!read_tagged(r, event, node))

@@ -1,6 +1,8 @@
 /* The YAML printer: block style as kubectl shows it, lists at the indent of their key. A string is
  * plain if it reads back as itself, a literal block if it has several lines, else in single or
- * double quotes. Lines are never folded. */
+ * double quotes. All but blocks are folded at 80 columns, as kube-apiserver folds them. */
+#include <stdio.h>
+
 #include "apiserver/base/json_node.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/base/yaml.h"
@@ -67,36 +69,104 @@ static bool may_be_plain(const char *s)
     return !strstr(s, ": ") && !strstr(s, " #");
 }
 
-static void put_double_quoted(struct buf *out, const char *s)
+/* A text as it is written on lines that may be folded. Source of when: libyaml's emitter, which
+ * breaks a line at the first blank behind its width that no blank stands beside. */
+struct folding {
+    struct buf *out;
+    size_t column; /* characters on this line */
+    size_t indent; /* of further lines; UNFOLDED = there are none */
+    bool is_behind_blank;
+};
+#define UNFOLDED SIZE_MAX
+#define LINE_WIDTH 80
+
+static struct folding folding_start(struct buf *out, size_t indent)
+{
+    struct folding f = {.out = out, .indent = indent};
+    for (size_t i = out->len; i > 0 && out->data[i - 1] != '\n'; i--)
+        f.column += ((unsigned char)out->data[i - 1] & 0xc0) != 0x80;
+    return f;
+}
+
+static void put_indent(struct buf *out, size_t n)
+{
+    static const char blanks[] = "                                ";
+    for (; n >= sizeof blanks; n -= sizeof blanks - 1)
+        buf_append(out, blanks, sizeof blanks - 1);
+    buf_append(out, blanks, n);
+}
+
+static void fold_put(struct folding *f, const char *bytes, size_t n)
+{
+    buf_append(f->out, bytes, n);
+    f->is_behind_blank = n == 1 && *bytes == ' ';
+    for (size_t i = 0; i < n; i++)
+        f->column += ((unsigned char)bytes[i] & 0xc0) != 0x80;
+}
+
+/* Whether the line is broken in the place of the blank at s, which text begins before. */
+static bool fold_break(struct folding *f, const char *text, const char *s)
+{
+    if (f->indent == UNFOLDED || *s != ' ' || f->is_behind_blank || f->column <= LINE_WIDTH ||
+        s == text || !s[1])
+        return false;
+    buf_putc(f->out, '\n');
+    put_indent(f->out, f->indent);
+    f->column = f->indent;
+    f->is_behind_blank = true;
+    return true;
+}
+
+static void fold_escape(struct folding *f, uint32_t rune)
+{
+    char text[16];
+    int n = snprintf(text, sizeof text, rune < 0x100 ? "\\x%02X" : "\\u%04X", rune);
+    fold_put(f, text, (size_t)n);
+}
+
+/* A line that is broken before a blank says so. */
+static void put_double_quoted(struct folding *f, const char *text)
 {
     static const char from[] = "\"\\\n\t\r", to[] = "\"\\ntr";
-    uint32_t rune;
-    buf_putc(out, '"');
+    uint32_t rune = 0;
+    const char *s = text;
+    fold_put(f, "\"", 1);
     for (size_t n = strlen(s), len; n > 0; s += len, n -= len) {
         const char *escape = strchr(from, *s);
         len = str_utf8_decode(s, n, &rune);
-        if (escape)
-            buf_printf(out, "\\%c", to[escape - from]);
-        else if (len == 0)
-            buf_puts(out, "\xef\xbf\xbd");
-        else if (is_printable(rune))
-            buf_append(out, s, len);
-        else
-            buf_printf(out, rune < 0x100 ? "\\x%02X" : "\\u%04X", rune);
+        if (fold_break(f, text, s)) {
+            if (s[1] == ' ')
+                fold_put(f, "\\", 1);
+        } else if (escape) {
+            fold_put(f, (char[]){'\\', to[escape - from]}, 2);
+        } else if (len == 0) {
+            fold_put(f, "\xef\xbf\xbd", 3);
+        } else if (rune == 0) {
+            fold_put(f, "\\0", 2);
+        } else if (is_printable(rune)) {
+            fold_put(f, s, len);
+        } else {
+            fold_escape(f, rune);
+        }
         len += len == 0;
     }
-    buf_putc(out, '"');
+    fold_put(f, "\"", 1);
 }
 
-static void put_single_quoted(struct buf *out, const char *s)
+/* Plain or, with quotes, single-quoted: there is nothing else to escape. */
+static void put_bare(struct folding *f, const char *text, bool with_quotes)
 {
-    buf_putc(out, '\'');
-    for (; *s; s++) {
-        if (*s == '\'')
-            buf_putc(out, '\'');
-        buf_putc(out, *s);
+    if (with_quotes)
+        fold_put(f, "'", 1);
+    for (const char *s = text; *s; s++) {
+        if (s[1] != ' ' && fold_break(f, text, s))
+            continue;
+        if (with_quotes && *s == '\'')
+            fold_put(f, s, 1);
+        fold_put(f, s, 1);
     }
-    buf_putc(out, '\'');
+    if (with_quotes)
+        fold_put(f, "'", 1);
 }
 
 /* 2026-01-02 and what may follow it: YAML 1.1 has a type of its own for times, so that the text is
@@ -115,25 +185,16 @@ static bool is_time(const char *s)
     return !*s || strchr("Tt ", *s);
 }
 
-/* On one line, as keys must be. */
-static void put_flow_string(struct buf *out, const char *s)
+/* indent is that of further lines, or UNFOLDED as keys must be. */
+static void put_flow_string(struct buf *out, const char *s, size_t indent)
 {
     struct looks l = look_at(s);
+    struct folding f = folding_start(out, indent);
     bool is_other = yaml_resolve(s, NULL) != YAML_KIND_STRING || is_time(s);
     if (l.has_newline || l.has_tab || l.has_other || is_other)
-        put_double_quoted(out, s);
-    else if (may_be_plain(s))
-        buf_puts(out, s);
+        put_double_quoted(&f, s);
     else
-        put_single_quoted(out, s);
-}
-
-static void put_indent(struct buf *out, size_t n)
-{
-    static const char blanks[] = "                                ";
-    for (; n >= sizeof blanks; n -= sizeof blanks - 1)
-        buf_append(out, blanks, sizeof blanks - 1);
-    buf_append(out, blanks, n);
+        put_bare(&f, s, !may_be_plain(s));
 }
 
 /* A block tells its indent by its first line, so that must not start with a blank. */
@@ -175,7 +236,7 @@ static void put_scalar(struct printer *p, const cJSON *node)
     if (cJSON_IsString(node) && may_be_block(node->valuestring))
         put_block_string(p->out, node->valuestring, indent);
     else if (cJSON_IsString(node))
-        put_flow_string(p->out, node->valuestring);
+        put_flow_string(p->out, node->valuestring, indent);
     else if (cJSON_IsNumber(node))
         buf_puts(p->out, json_node_number(node, space));
     else if (cJSON_IsBool(node))
@@ -191,7 +252,7 @@ static void put_scalar(struct printer *p, const cJSON *node)
 static void put_key(struct printer *p, const char *name)
 {
     SCOPED(buf_fini) struct buf key = {.max = SIZE_MAX / 2};
-    put_flow_string(&key, name ? name : "");
+    put_flow_string(&key, name ? name : "", UNFOLDED);
     if (key.len > SIMPLE_KEY_MAX) {
         buf_puts(p->out, "? ");
         buf_append(p->out, key.data, key.len);

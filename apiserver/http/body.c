@@ -110,13 +110,20 @@ static int check_head_types(const cJSON *tree, struct err *err)
     return 0;
 }
 
-int body_check_type_meta(const cJSON *tree, struct str text, struct err *err)
+int body_check_head(const cJSON *tree, struct err *err)
 {
     if (check_head_types(tree, err) < 0)
         return -err->code;
     const char *version = json_str_or(tree, "apiVersion", ""), *slash = strchr(version, '/');
     if (slash && strchr(slash + 1, '/'))
         return err_set(err, ERR_BAD_REQUEST, "unexpected GroupVersion string: %s", version);
+    return 0;
+}
+
+int body_check_type_meta(const cJSON *tree, struct str text, struct err *err)
+{
+    if (body_check_head(tree, err) < 0)
+        return -err->code;
     if (!*json_str_or(tree, "kind", ""))
         return err_set(err, ERR_BAD_REQUEST, "Object 'Kind' is missing in '%.*s'",
                        (int)(text.n > INT32_MAX ? INT32_MAX : text.n), text.p);
@@ -129,6 +136,8 @@ static int check_version(const cJSON *tree, const struct kind *kind, struct err 
     const char *given = json_str_or(tree, "apiVersion", "");
     if (strcmp(given, expected) == 0)
         return 0;
+    if (strcmp(given, "/") == 0)
+        given = ""; /* no group and no version */
     return err_set(err, ERR_BAD_REQUEST,
                    "the API version in the data (%s) does not match the expected API version (%s)",
                    given, expected);
@@ -167,7 +176,16 @@ int body_decode_object(const struct request *req, const struct kind *kind,
 }
 
 /* The scheme's name is part of the text that kube-apiserver answers. */
-int body_decode_options(const struct request *req, const char *kind, cJSON **ret, struct err *err)
+int body_unregistered(const char *kind, const char *version, struct err *err)
+{
+    return err_set(err, ERR_BAD_REQUEST,
+                   "no kind \"%s\" is registered for version \"%s\" in scheme "
+                   "\"pkg/runtime/scheme.go:111\"",
+                   kind, version);
+}
+
+int body_decode_options(const struct request *req, const char *kind, struct pairs *findings,
+                        cJSON **ret, struct err *err)
 {
     enum body_type type;
     SCOPED(json_free_p) cJSON *tree = NULL;
@@ -175,14 +193,13 @@ int body_decode_options(const struct request *req, const char *kind, cJSON **ret
     if (body_check_size(req, err) < 0 || negotiate_body(&req->headers, &type, err) < 0)
         return -err->code;
     if (parse(buf_str(&req->body), type, &duplicates, &tree, err) < 0 ||
-        check_head_types(tree, err) < 0)
+        body_check_head(tree, err) < 0)
         return -err->code;
     const char *given = json_str_or(tree, "kind", "");
     if (*given && strcmp(given, kind) != 0)
-        return err_set(err, ERR_BAD_REQUEST,
-                       "no kind \"%s\" is registered for version \"%s\" in scheme "
-                       "\"pkg/runtime/scheme.go:111\"",
-                       given, json_str_or(tree, "apiVersion", "v1"));
+        return body_unregistered(given, json_str_or(tree, "apiVersion", "v1"), err);
+    if (findings)
+        add_findings(&duplicates, type, FIELD_VALIDATION_WARN, findings);
     *ret = steal(&tree);
     return 0;
 }
@@ -227,11 +244,41 @@ static void find_unknown_members(const cJSON *operations, struct pairs *findings
     }
 }
 
+static int bad_operation(const cJSON *node, const char *into, struct err *err)
+{
+    return err_set(err, ERR_BAD_REQUEST,
+                   "error decoding patch: json: cannot unmarshal %s into Go %s", body_go_type(node),
+                   into);
+}
+
+/* Operations that do not decode, which is another thing than operations that cannot be carried out.
+ */
+static int check_operations(const cJSON *operations, struct err *err)
+{
+    const cJSON *operation, *member;
+    cJSON_ArrayForEach(operation, operations)
+    {
+        if (!cJSON_IsObject(operation) && !cJSON_IsNull(operation))
+            return bad_operation(operation, "value of type handlers.jsonPatchOp", err);
+        cJSON_ArrayForEach(member, operation)
+        {
+            SCOPED_FREE char *into =
+                xasprintf("struct field jsonPatchOp.%s of type string", member->string);
+            if (is_patch_member(member->string) && strcmp(member->string, "value") != 0 &&
+                !cJSON_IsString(member) && !cJSON_IsNull(member))
+                return bad_operation(member, into, err);
+        }
+    }
+    return 0;
+}
+
 /* null is no operations for a JSON patch, and refused as a merge patch. */
 int body_check_patch(const cJSON *tree, enum body_type type, struct err *err)
 {
     bool is_list = type == BODY_JSON_PATCH;
-    if (is_list ? cJSON_IsArray(tree) || cJSON_IsNull(tree) : cJSON_IsObject(tree))
+    if (is_list && (cJSON_IsArray(tree) || cJSON_IsNull(tree)))
+        return check_operations(tree, err);
+    if (!is_list && cJSON_IsObject(tree))
         return 0;
     if (cJSON_IsNull(tree))
         return err_set(err, ERR_BAD_REQUEST, "Invalid JSON Patch");

@@ -19,8 +19,14 @@ int body_check_size(const struct request *req, struct err *err);
 int body_decode_object(const struct request *req, const struct kind *kind,
                        enum field_validation validation, struct pairs *findings, cJSON **ret,
                        struct err *err);
-/* Options (DeleteOptions) or a foreign kind: the kind may be absent. Errors as above. */
-int body_decode_options(const struct request *req, const char *kind, cJSON **ret, struct err *err);
+/* Options (DeleteOptions) or a foreign kind: the kind may be absent. Repeated fields go to findings
+ * unless that is NULL. Errors as above. */
+int body_decode_options(const struct request *req, const char *kind, struct pairs *findings,
+                        cJSON **ret, struct err *err);
+/* Whether kind and apiVersion are texts, and the latter a group and version. */
+int body_check_head(const cJSON *tree, struct err *err);
+/* no kind "X" is registered for version "Y" */
+int body_unregistered(const char *kind, const char *version, struct err *err);
 /* Checks what of a decoded object Go decodes into typed fields, apiVersion and kind. The error's
  * text has no prefix. */
 int body_check_type_meta(const cJSON *tree, struct str text, struct err *err);

@@ -302,6 +302,55 @@ bool negotiate_takes_gzip(const struct pairs *headers)
     return false;
 }
 
+/* ---- bodies ---- */
+
+static bool is_token_char(char c)
+{
+    return c > ' ' && c < 0x7f && !strchr("()<>@,;:\\\"/[]?=", c);
+}
+
+static struct str cut_token(struct str *rest)
+{
+    struct str token = {rest->p, 0};
+    while (token.n < rest->n && is_token_char(rest->p[token.n]))
+        token.n++;
+    *rest = (struct str){rest->p + token.n, rest->n - token.n};
+    return token;
+}
+
+/* A token or a quoted text; false when there is neither. */
+static bool cut_value(struct str *rest)
+{
+    if (!rest->n || *rest->p != '"')
+        return cut_token(rest).n > 0;
+    for (size_t i = 1; i < rest->n; i++) {
+        if (rest->p[i] == '\\')
+            i++;
+        else if (rest->p[i] == '"') {
+            *rest = (struct str){rest->p + i + 1, rest->n - i - 1};
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What stands behind a media type: nothing, or parameters with values. A semicolon may be the end.
+ * Source: Go's mime.ParseMediaType. */
+static bool are_good_params(struct str rest)
+{
+    while ((rest = trim(rest)).n && *rest.p == ';') {
+        rest = trim((struct str){rest.p + 1, rest.n - 1});
+        if (!rest.n)
+            return true;
+        if (!cut_token(&rest).n || !(rest = trim(rest)).n || *rest.p != '=')
+            return false;
+        rest = trim((struct str){rest.p + 1, rest.n - 1});
+        if (!cut_value(&rest))
+            return false;
+    }
+    return !rest.n;
+}
+
 struct body_name {
     const char *name;
     enum body_type type;
@@ -331,7 +380,9 @@ int negotiate_body(const struct pairs *headers, enum body_type *ret, struct err 
     static const struct body_name names[] = {
         {"", BODY_JSON}, {"application/json", BODY_JSON}, {"application/yaml", BODY_YAML}, {0}};
     const struct body_name *found = find_body(headers, names, is_type);
-    if (!found)
+    const char *given = pairs_get_ci(headers, "Content-Type");
+    size_t n = given ? strcspn(given, ";") : 0;
+    if (!found || (given && !are_good_params((struct str){given + n, strlen(given) - n})))
         return err_set(
             err, ERR_UNSUPPORTED_MEDIA,
             "the body of the request was in an unknown format - accepted media types include: "

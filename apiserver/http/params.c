@@ -261,18 +261,34 @@ static void check_validation(const char *text, enum field_validation *ret, struc
                           "\"\", \"Ignore\", \"Strict\", \"Warn\"");
 }
 
-/* The query's fieldManager, else the User-Agent up to its first '/'. Source:
+/* The printable runes up to end, as many as there is room for; a broken byte is U+FFFD. Source:
  * docs/kubernetes-api.md 29.2. */
+static void print_runes(const char *s, const char *end, size_t max, struct buf *out)
+{
+    static const char broken[] = "\xef\xbf\xbd";
+    for (size_t n; s < end; s += n ? n : 1) {
+        uint32_t rune;
+        n = str_utf8_decode(s, (size_t)(end - s), &rune);
+        const char *bytes = n ? s : broken;
+        size_t len = n ? n : sizeof broken - 1;
+        if (n && !name_is_printable(s, n, rune))
+            continue;
+        if (out->len + len > max)
+            break;
+        buf_append(out, bytes, len);
+    }
+}
+
+/* The query's fieldManager, else the User-Agent up to its first '/'. */
 static const char *manager_of(struct request *req)
 {
     const char *given = pairs_get(&req->params, "fieldManager");
-    if (given && *given)
-        return given;
     const char *agent = pairs_get_ci(&req->headers, "User-Agent");
     SCOPED(buf_fini) struct buf name = {0};
-    for (; agent && *agent && *agent != '/' && name.len < AGENT_MANAGER_MAX; agent++)
-        if ((unsigned char)*agent >= 0x20 && *agent != 0x7f)
-            buf_putc(&name, *agent);
+    if (given && *given)
+        print_runes(given, given + strlen(given), SIZE_MAX, &name);
+    else if (agent)
+        print_runes(agent, agent + strcspn(agent, "/"), AGENT_MANAGER_MAX, &name);
     return arena_strdup(&req->arena, name.len ? buf_cstr(&name) : "unknown");
 }
 
@@ -319,15 +335,30 @@ struct member { /* of DeleteOptions, with Go's name of its type */
     int cjson_types;
 };
 
+/* A number must be written as an int64. */
+static int check_int64(const cJSON *node, const char *struct_path, struct err *err)
+{
+    int64_t ignored;
+    if (!cJSON_IsNumber(node) || (json_node_is_int(node) && json_node_i64(node, &ignored) == 0))
+        return 0;
+    SCOPED_FREE char *number = json_to_str(node);
+    return err_set(err, ERR_BAD_REQUEST,
+                   "json: cannot unmarshal number %s into Go struct field %s of type int64", number,
+                   struct_path);
+}
+
 static int check_member(const cJSON *tree, const struct member *m, struct err *err)
 {
     const cJSON *node = json_at(tree, m->path);
     if (!node || cJSON_IsNull(node) || (node->type & 0xff & m->cjson_types))
-        return 0;
+        return check_int64(node, m->struct_path, err);
     return err_set(err, ERR_BAD_REQUEST,
                    "json: cannot unmarshal %s into Go struct field %s of type %s",
                    body_go_type(node), m->struct_path, m->go_type);
 }
+
+/* To delete what cannot be read. */
+#define UNSAFE "ignoreStoreReadErrorWithClusterBreakingPotential"
 
 static int check_delete_types(const cJSON *tree, struct err *err)
 {
@@ -341,6 +372,7 @@ static int check_delete_types(const cJSON *tree, struct err *err)
         {"propagationPolicy", "DeleteOptions.propagationPolicy", "v1.DeletionPropagation",
          cJSON_String},
         {"dryRun", "DeleteOptions.dryRun", "[]string", cJSON_Array},
+        {UNSAFE, "DeleteOptions." UNSAFE, "bool", cJSON_True | cJSON_False},
     };
     const cJSON *item;
     for (size_t i = 0; i < ARRAY_LEN(members); i++)
@@ -348,7 +380,7 @@ static int check_delete_types(const cJSON *tree, struct err *err)
             return -ERR_BAD_REQUEST;
     cJSON_ArrayForEach(item, json_get(tree, "dryRun"))
     {
-        if (!cJSON_IsString(item))
+        if (!cJSON_IsString(item) && !cJSON_IsNull(item))
             return err_set(err, ERR_BAD_REQUEST,
                            "json: cannot unmarshal %s into Go struct field DeleteOptions.dryRun of "
                            "type string",
@@ -389,6 +421,8 @@ static int delete_from_query(struct request *req, struct delete_options *o, stru
     if (parse_int(&req->params, "gracePeriodSeconds", &grace_s, err) < 0)
         return -ERR_BAD_REQUEST;
     set_grace(o, grace && *grace, grace_s);
+    o->uid = pairs_get(&req->params, "uid");
+    o->resource_version = pairs_get(&req->params, "resourceVersion");
     o->propagation = pairs_get(&req->params, "propagationPolicy");
     if (pairs_get(&req->params, "orphanDependents"))
         o->orphan_dependents = route_flag(&req->params, "orphanDependents");
@@ -401,7 +435,7 @@ static void delete_dry_run(const cJSON *list, struct arena *arena, bool *ret, st
     const char **values = arena_alloc(arena, json_len(list) * sizeof *values);
     const cJSON *item;
     size_t n = 0;
-    cJSON_ArrayForEach(item, list) values[n++] = item->valuestring;
+    cJSON_ArrayForEach(item, list) values[n++] = cJSON_IsNull(item) ? "" : item->valuestring;
     check_dry_run(values, n, ret, causes);
 }
 
@@ -409,7 +443,7 @@ static int delete_from_body(struct request *req, struct delete_options *o, cJSON
                             struct err *causes, struct err *err)
 {
     cJSON *tree = NULL;
-    if (body_decode_options(req, "DeleteOptions", &tree, err) < 0)
+    if (body_decode_options(req, "DeleteOptions", NULL, &tree, err) < 0)
         return -err->code;
     *ret_tree = tree;
     if (check_delete_types(tree, err) < 0)

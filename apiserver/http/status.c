@@ -111,10 +111,23 @@ static void warn(struct response *resp, const char *text, size_t n)
         unsigned char c = (unsigned char)text[i];
         if (c == '"' || c == '\\')
             buf_putc(&line, '\\');
-        buf_putc(&line, c < 0x20 || c == 0x7f ? ' ' : (char)c);
+        buf_putc(&line, (char)c);
     }
     buf_putc(&line, '"');
     pairs_add(&resp->headers, "Warning", buf_cstr(&line));
+}
+
+/* A text with control characters makes no header, and kube-apiserver drops it as well. */
+static bool has_control(const char *s)
+{
+    uint32_t rune;
+    for (size_t n = strlen(s), len; n > 0; s += len, n -= len) {
+        len = str_utf8_decode(s, n, &rune);
+        if (len && (rune < 0x20 || (rune >= 0x7f && rune < 0xa0)))
+            return true;
+        len += len == 0;
+    }
+    return false;
 }
 
 static bool is_repeated(const struct pairs *warnings, size_t i)
@@ -138,7 +151,7 @@ void status_warn(const struct pairs *warnings, struct response *resp)
 {
     size_t max = total_length(warnings) > WARNINGS_BUDGET ? WARNING_SHORT : SIZE_MAX, total = 0;
     for (size_t i = 0; i < warnings->n && total < WARNINGS_BUDGET; i++) {
-        if (is_repeated(warnings, i))
+        if (is_repeated(warnings, i) || has_control(warnings->v[i].name))
             continue;
         size_t n = cut_at(warnings->v[i].name, max);
         warn(resp, warnings->v[i].name, n);

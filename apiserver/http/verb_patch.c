@@ -41,12 +41,13 @@ int patch_call_invalid(const cJSON *patched, const char *why, struct err *err)
 }
 
 /* A result that could not be decoded as an object is the patch's fault. */
-static int check_result(const cJSON *patched, struct err *err)
+static int check_result(const struct patch_call *c, const cJSON *patched, struct err *err)
 {
     SCOPED(buf_fini) struct buf text = {0};
     SCOPED(err_fini) struct err why = {0};
     json_print(patched, &text);
-    if (body_check_type_meta(patched, buf_str(&text), &why) == 0)
+    if (c->may_lack_type ? body_check_head(patched, &why) == 0
+                         : body_check_type_meta(patched, buf_str(&text), &why) == 0)
         return 0;
     return patch_call_invalid(patched, err_text(&why), err);
 }
@@ -69,7 +70,7 @@ int patch_call_apply(struct patch_call *c, const cJSON *old, cJSON **ret, struct
     old = patch_expand(old, c->patch, &space);
     if (apply_patch(c, old, &patched, err) < 0)
         return -(int)err->code;
-    if (check_result(patched, err) < 0)
+    if (check_result(c, patched, err) < 0)
         return -(int)err->code;
     *ret = steal(&patched);
     return 0;

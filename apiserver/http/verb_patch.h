@@ -11,6 +11,7 @@ struct patch_call { /* patch_call_start, patch_call_read, patch_call_fini */
     enum body_type type;
     cJSON *patch;
     struct pairs findings; /* of decoding */
+    bool may_lack_type;    /* the result need not say its kind */
 };
 void patch_call_fini(struct patch_call *c);
 /* Reads the body. What is no JSON is refused here, before the object is looked for; a patch of the

@@ -11,6 +11,11 @@
 #include "apiserver/http/table.h"
 #include "apiserver/http/verb_patch.h"
 #include "openapi/columns.h"
+#include "openapi/gotype.h"
+#include "openapi/kinds/apimachinery.h"
+#include "openapi/prune.h"
+
+#define SCALE_VERSION "autoscaling/v1"
 
 /* ---- the Scale of a parent ---- */
 
@@ -46,7 +51,7 @@ static int scale_of(const struct kind *kind, const cJSON *parent, cJSON **ret, s
     cJSON *scale = json_object(), *spec = json_object(), *status = json_object();
     int64_t replicas = json_i64_or(parent, paths->spec_replicas, 0);
     json_set_str(scale, "kind", "Scale");
-    json_set_str(scale, "apiVersion", "autoscaling/v1");
+    json_set_str(scale, "apiVersion", SCALE_VERSION);
     json_set(scale, "metadata", scale_metadata(parent));
     if (replicas)
         json_set_int(spec, "replicas", replicas);
@@ -138,7 +143,9 @@ int respond_scale(const struct answer *a, const struct object *parent, struct re
     if (r < 0)
         return r;
     if (a->form->transform == TRANSFORM_PARTIAL_LIST)
-        return err_set(err, ERR_UNKNOWN, "content is not a list");
+        return err_set(err, ERR_NOT_ACCEPTABLE,
+                       "you requested PartialObjectMetadataList, but the requested object is not a "
+                       "list (*v1.Scale)");
     if (a->form->transform == TRANSFORM_TABLE)
         r = print_scale_table(a, scale, &resp->body, err);
     else if (a->form->transform == TRANSFORM_PARTIAL)
@@ -170,38 +177,79 @@ int verb_scale_get(struct pipeline *p, struct request *req, struct response *res
 
 /* ---- writing ---- */
 
-static int bad_scale(struct err *err, const char *why)
+struct scale_call {
+    struct request *req;
+    const struct write_options *options;
+    struct patch_call *patch;     /* NULL = PUT */
+    cJSON *scale;                 /* of PUT */
+    const struct pairs *findings; /* of decoding PUT's body */
+    bool was_warned;              /* whatever the number of tries */
+};
+
+/* Of a patch the result is shown. */
+static int refuse_scale(const struct scale_call *c, const cJSON *scale, const char *why,
+                        struct err *err)
 {
+    if (c->patch)
+        return patch_call_invalid(scale, why, err);
     return err_set(err, ERR_BAD_REQUEST, "the Scale does not decode: %s", why);
 }
 
-/* A Scale of autoscaling/v1, in which replicas is an int32. */
-static int check_scale(const cJSON *scale, struct err *err)
+static int check_kind(const struct scale_call *c, const cJSON *scale, struct err *err)
 {
-    const char *version = json_str_or(scale, "apiVersion", "");
-    const cJSON *spec = json_get(scale, "spec"), *replicas = json_get(spec, "replicas");
-    int64_t n = 0;
-    if (*json_str_or(scale, "kind", "") && strcmp(json_str_or(scale, "kind", ""), "Scale") != 0)
-        return bad_scale(err, "its kind must be Scale");
-    if (*version && strcmp(version, "autoscaling/v1") != 0)
-        return bad_scale(err, "its apiVersion must be autoscaling/v1");
-    if (json_get(scale, "metadata") && !cJSON_IsObject(json_get(scale, "metadata")) &&
-        !cJSON_IsNull(json_get(scale, "metadata")))
-        return bad_scale(err, "metadata must be an object");
-    if (spec && !cJSON_IsObject(spec) && !cJSON_IsNull(spec))
-        return bad_scale(err, "spec must be an object");
-    if (!replicas || cJSON_IsNull(replicas))
+    const char *kind = json_str_or(scale, "kind", ""),
+               *version = json_str_or(scale, "apiVersion", "");
+    bool is_kind = !*kind || strcmp(kind, "Scale") == 0;
+    bool is_version = !*version || strcmp(version, SCALE_VERSION) == 0;
+    SCOPED(err_fini) struct err why = {0};
+    if (is_kind && is_version)
         return 0;
-    if (json_node_i64(replicas, &n) < 0 || n > INT32_MAX || n < INT32_MIN)
-        return bad_scale(err, "spec.replicas must be a 32-bit integer");
+    body_unregistered(*kind ? kind : "Scale", *version ? version : SCALE_VERSION, &why);
+    return refuse_scale(c, scale, err_text(&why), err);
+}
+
+/* What a Scale has not, and what is repeated, as texts. */
+static void find_unknown(const struct scale_call *c, const cJSON *scale, struct pairs *ret)
+{
+    SCOPED(pairs_fini) struct pairs unknown = {0};
+    SCOPED(json_free_p) cJSON *known = json_copy(scale);
+    for (size_t i = 0; c->findings && i < c->findings->n; i++)
+        pairs_add(ret, c->findings->v[i].name, "");
+    prune_unknown(known, &shape_scale, &unknown);
+    for (size_t i = 0; i < unknown.n; i++) {
+        SCOPED_FREE char *text = xasprintf("unknown field \"%s\"", unknown.v[i].name);
+        pairs_add(ret, text, "");
+    }
+}
+
+/* Warned of or, when strict, refused. */
+static int check_unknown(struct scale_call *c, const cJSON *scale, struct err *err)
+{
+    SCOPED(pairs_fini) struct pairs found = {0};
+    SCOPED(buf_fini) struct buf list = {0};
+    bool is_told = c->was_warned || c->options->field_validation == FIELD_VALIDATION_IGNORE;
+    find_unknown(c, scale, &found);
+    if (c->options->field_validation == FIELD_VALIDATION_STRICT && found.n) {
+        for (size_t i = 0; i < found.n; i++)
+            buf_printf(&list, "%s%s", i ? ", " : "strict decoding error: ", found.v[i].name);
+        return refuse_scale(c, scale, buf_cstr(&list), err);
+    }
+    for (size_t i = 0; !is_told && i < found.n; i++)
+        pairs_add(c->options->warnings, found.v[i].name, "");
+    c->was_warned = true;
     return 0;
 }
 
-struct scale_call {
-    struct request *req;
-    struct patch_call *patch; /* NULL = PUT */
-    cJSON *scale;             /* of PUT */
-};
+/* A Scale of autoscaling/v1. */
+static int check_scale(struct scale_call *c, const cJSON *scale, struct err *err)
+{
+    SCOPED_FREE char *why = NULL;
+    if (check_kind(c, scale, err) < 0)
+        return -(int)err->code;
+    if ((why = gotype_check_scale(scale)))
+        return refuse_scale(c, scale, why, err);
+    return check_unknown(c, scale, err);
+}
 
 static int check_names(const struct route *r, const cJSON *scale, struct err *err)
 {
@@ -224,13 +272,15 @@ static int check_names(const struct route *r, const cJSON *scale, struct err *er
 }
 
 /* The parent with the Scale's replicas, and with the version and uid that the Scale insists on. */
-static cJSON *parent_with(const struct kind *kind, const cJSON *old, const cJSON *scale)
+static cJSON *parent_with(const struct scale_call *c, const cJSON *old, const cJSON *scale)
 {
     static const char *const preconditions[] = {"resourceVersion", "uid"};
+    const struct kind *kind = c->req->route.kind;
+    size_t n = c->patch ? 1 : 2; /* a patch of the uid is not looked at */
     cJSON *parent = json_copy(old), *metadata = json_ensure_object(parent, "metadata");
-    for (size_t i = 0; i < ARRAY_LEN(preconditions); i++) {
+    for (size_t i = 0; i < n; i++) {
         const char *value = json_str_or(json_get(scale, "metadata"), preconditions[i], "");
-        if (*value && strcmp(value, "0") != 0)
+        if (*value)
             json_set_str(metadata, preconditions[i], value);
     }
     json_set_at(parent, kind->scale->spec_replicas,
@@ -256,15 +306,15 @@ static int change(void *ctx, const cJSON *old, cJSON **ret, struct err *err)
 {
     struct scale_call *c = ctx;
     SCOPED(json_free_p) cJSON *scale = NULL;
-    if (wanted_scale(c, old, &scale, err) < 0 || check_scale(scale, err) < 0 ||
+    if (wanted_scale(c, old, &scale, err) < 0 || (c->patch && check_scale(c, scale, err) < 0) ||
         check_names(&c->req->route, scale, err) < 0)
         return -(int)err->code;
-    *ret = parent_with(c->req->route.kind, old, scale);
+    *ret = parent_with(c, old, scale);
     return 0;
 }
 
 static int write_scale(struct pipeline *p, struct scale_call *c, const struct negotiated *form,
-                       const struct write_options *options, struct response *resp, struct err *err)
+                       struct response *resp, struct err *err)
 {
     const struct route *r = &c->req->route;
     SCOPED(object_unref_p) struct object *o = NULL;
@@ -275,33 +325,11 @@ static int write_scale(struct pipeline *p, struct scale_call *c, const struct ne
                                     .is_patch = c->patch != NULL,
                                     .change = change,
                                     .ctx = c};
-    int result = registry_update(p->config.registry, &update, options, &o, err);
+    int result = registry_update(p->config.registry, &update, c->options, &o, err);
     if (result < 0)
         return result;
     const struct answer a = handler_answer(p, c->req, form);
     return respond_scale(&a, o, resp, err);
-}
-
-/* Members that a Scale has not: warned about or, when strict, refused. */
-static int check_unknown(const cJSON *scale, const struct write_options *options, struct err *err)
-{
-    static const char *const known[] = {"kind", "apiVersion", "metadata", "spec", "status"};
-    const cJSON *member;
-    if (options->field_validation == FIELD_VALIDATION_IGNORE)
-        return 0;
-    cJSON_ArrayForEach(member, scale)
-    {
-        bool is_known = false;
-        for (size_t i = 0; i < ARRAY_LEN(known); i++)
-            is_known |= strcmp(member->string, known[i]) == 0;
-        if (is_known)
-            continue;
-        SCOPED_FREE char *text = xasprintf("unknown field \"%s\"", member->string);
-        if (options->field_validation == FIELD_VALIDATION_STRICT)
-            return bad_scale(err, text);
-        pairs_add(options->warnings, text, "");
-    }
-    return 0;
 }
 
 int verb_scale_update(struct pipeline *p, struct request *req, struct response *resp,
@@ -309,16 +337,17 @@ int verb_scale_update(struct pipeline *p, struct request *req, struct response *
 {
     struct negotiated form;
     struct write_options options;
+    SCOPED(pairs_fini) struct pairs findings = {0};
     SCOPED(json_free_p) cJSON *scale = NULL;
+    struct scale_call call = {.req = req, .options = &options, .findings = &findings};
     if (handler_check_name(req, err) < 0 ||
         negotiate(&req->headers, &req->params, NEGOTIATE_RESOURCE, &form, err) < 0 ||
         handler_check_body(req, err) < 0 || params_write(req, "UpdateOptions", &options, err) < 0 ||
-        body_decode_options(req, "Scale", &scale, err) < 0 ||
-        check_unknown(scale, &options, err) < 0 || check_scale(scale, err) < 0 ||
-        check_names(&req->route, scale, err) < 0)
+        body_decode_options(req, "Scale", &findings, &scale, err) < 0 ||
+        check_scale(&call, scale, err) < 0 || check_names(&req->route, scale, err) < 0)
         return -(int)err->code;
-    struct scale_call call = {.req = req, .scale = scale};
-    return write_scale(p, &call, &form, &options, resp, err);
+    call.scale = scale;
+    return write_scale(p, &call, &form, resp, err);
 }
 
 int verb_scale_patch(struct pipeline *p, struct request *req, struct response *resp,
@@ -326,7 +355,7 @@ int verb_scale_patch(struct pipeline *p, struct request *req, struct response *r
 {
     struct negotiated form;
     struct write_options options;
-    SCOPED(patch_call_fini) struct patch_call patch = {0};
+    SCOPED(patch_call_fini) struct patch_call patch = {.may_lack_type = true};
     if (patch_call_start(&patch, req, err) < 0 || handler_check_name(req, err) < 0 ||
         negotiate(&req->headers, &req->params, NEGOTIATE_RESOURCE, &form, err) < 0 ||
         body_check_size(req, err) < 0)
@@ -336,6 +365,6 @@ int verb_scale_patch(struct pipeline *p, struct request *req, struct response *r
     if (params_write(req, "PatchOptions", &options, err) < 0 || patch_call_read(&patch, err) < 0)
         return -(int)err->code;
     options.decode_findings = &patch.findings;
-    struct scale_call call = {.req = req, .patch = &patch};
-    return write_scale(p, &call, &form, &options, resp, err);
+    struct scale_call call = {.req = req, .options = &options, .patch = &patch};
+    return write_scale(p, &call, &form, resp, err);
 }

@@ -15,12 +15,14 @@ static int refuse_taken(const struct table *t, const char *name, const struct ob
     return refuse_exists(t->kind, name, present && present->is_terminating, is_generated, err);
 }
 
-/* The version that a client sent. A create may name none or 0; what is no number at all is ignored,
- * as upstream does. */
-static int check_version(const cJSON *object, struct err *err)
+/* The version that a client sent. A create may name none or 0, and a dry run any, since
+ * kube-apiserver's store alone refuses one; what is no number at all is ignored, as upstream does.
+ */
+static int check_version(const cJSON *object, const struct write_options *opts, struct err *err)
 {
     uint64_t rev;
-    if (str_to_u64(json_str_or(object, "metadata.resourceVersion", ""), &rev) < 0 || rev == 0)
+    if (opts->dry_run ||
+        str_to_u64(json_str_or(object, "metadata.resourceVersion", ""), &rev) < 0 || rev == 0)
         return 0;
     return err_set(err, ERR_UNKNOWN, "resourceVersion should not be set on objects to be created");
 }
@@ -147,7 +149,8 @@ static int create_for_real(const struct creation *c, const cJSON *object, char *
 /* What is known of the object once it is right, and before it is stored. */
 static int check_admitted(const struct creation *c, const cJSON *object, struct err *err)
 {
-    return c->update ? c->update->may_create(c->update->ctx, err) : check_version(object, err);
+    return c->update ? c->update->may_create(c->update->ctx, err)
+                     : check_version(object, c->opts, err);
 }
 
 /* Admission and storing of one tree, which is used up. */

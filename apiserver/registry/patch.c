@@ -31,14 +31,14 @@ static char *unescape(const char *s, size_t n)
     return out;
 }
 
-/* The index that a token means in a list of n items; n itself (one past the end) counts. -1 = none.
- */
+/* Which of n places a token means; below zero is counted from behind, as kube-apiserver's library
+ * does. -1 = none. */
 static int64_t index_of(const char *token, size_t n)
 {
     int64_t i;
-    if (str_to_i64(token, &i) < 0 || i < 0 || (uint64_t)i > n)
+    if (str_to_i64(token, &i) < 0 || i >= (int64_t)n || i < -(int64_t)n)
         return -1;
-    return i;
+    return i < 0 ? i + (int64_t)n : i;
 }
 
 static cJSON *item_at(cJSON *list, int64_t i)
@@ -84,21 +84,10 @@ static bool find_place(cJSON *doc, const char *path, struct place *ret)
     return false;
 }
 
-/* NULL for the whole document as well: kube-apiserver's library finds nothing there. */
-static cJSON *value_at(cJSON *doc, const char *path)
-{
-    struct place p;
-    if (!find_place(doc, path, &p))
-        return NULL;
-    cJSON *value = p.token ? child_of(p.parent, p.token) : NULL;
-    place_fini(&p);
-    return value;
-}
-
 static bool add_to_list(cJSON *list, const char *token, cJSON *take_value)
 {
-    bool appends = strcmp(token, "-") == 0 || strcmp(token, "-1") == 0;
-    int64_t i = appends ? (int64_t)json_len(list) : index_of(token, json_len(list));
+    size_t n = json_len(list);
+    int64_t i = strcmp(token, "-") == 0 ? (int64_t)n : index_of(token, n + 1);
     if (i < 0) {
         json_free(take_value);
         return false;
@@ -181,12 +170,19 @@ struct operation {
     const cJSON *value;           /* NULL = null */
 };
 
+/* A member that an object has not is copied as null, as kube-apiserver's library does. */
 static bool copy(cJSON *doc, const struct operation *o, size_t *copied)
 {
-    const cJSON *value = value_at(doc, o->from);
-    if (!value || (*copied += printed_size(value)) > PATCH_COPY_MAX)
+    struct place p;
+    if (!find_place(doc, o->from, &p))
         return false;
-    return add(doc, o->path, json_copy(value));
+    const cJSON *value = p.token ? child_of(p.parent, p.token) : NULL;
+    bool may_miss = p.token && cJSON_IsObject(p.parent);
+    place_fini(&p);
+    if (!value)
+        return may_miss && add(doc, o->path, json_null());
+    *copied += printed_size(value);
+    return *copied <= PATCH_COPY_MAX && add(doc, o->path, json_copy(value));
 }
 
 static bool move(cJSON *doc, const struct operation *o)

@@ -138,11 +138,12 @@ int registry_create(struct registry *r, const struct kind *kind, const char *nam
 struct update_request {
     const struct kind *kind;
     const char *namespace_name, *name;
-    bool is_status;    /* the /status endpoint: only status is taken */
-    bool is_scale;     /* the /scale endpoint, for managedFields: only replicas were changed */
-    bool is_patch;     /* the result comes from a patch */
-    bool is_applied;   /* by apply: see admit_request */
-    const cJSON *sent; /* a whole object: refused under another name before anything is read */
+    bool is_status;  /* the /status endpoint: only status is taken */
+    bool is_scale;   /* the /scale endpoint, for managedFields: only replicas were changed */
+    bool is_patch;   /* the result comes from a patch */
+    bool is_applied; /* by apply: see admit_request */
+    cJSON *sent; /* a whole object: decoded, and refused under another name, before anything is read
+                  */
     int (*change)(void *ctx, const cJSON *old, cJSON **ret, struct err *err);
     /* Of what is not there change gets NULL and makes the object; asked whether it may, once it is
      * known to be right. NULL = what is not there is ERR_NOT_FOUND. */

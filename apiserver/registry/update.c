@@ -98,9 +98,9 @@ static int store_change(struct updater *u, char *take_json, size_t len, bool is_
                              err);
 }
 
-static int admit_change(struct updater *u, const cJSON *old_tree, cJSON *tree, struct err *err)
+static struct admit_request admission_of(const struct updater *u, const cJSON *old_tree)
 {
-    struct admit_request request = {
+    return (struct admit_request){
         .kind = u->table->kind,
         .operation = ADMIT_UPDATE,
         .is_status = u->req->is_status,
@@ -114,8 +114,22 @@ static int admit_change(struct updater *u, const cJSON *old_tree, cJSON *tree, s
         .old = old_tree,
         .field_validation = u->opts->field_validation,
         .decode_findings = u->opts->decode_findings,
+        .is_decoded = u->req->sent != NULL,
     };
+}
+
+static int admit_change(struct updater *u, const cJSON *old_tree, cJSON *tree, struct err *err)
+{
+    const struct admit_request request = admission_of(u, old_tree);
     return admit(u->registry->admit, &request, tree, &u->warnings, err);
+}
+
+/* A whole object is judged as such once, whatever is stored. */
+static int decode_sent(struct updater *u, struct err *err)
+{
+    const struct admit_request request = admission_of(u, NULL);
+    int rc = admit_decode(u->registry->admit, &request, u->req->sent, u->opts->warnings, err);
+    return rc < 0 ? rc : admit_check_name(u->req->sent, u->req->name, err);
 }
 
 /* Reads the object from the store. 1 = it is another one than the try worked on, which is over. */
@@ -232,7 +246,7 @@ int registry_update(struct registry *r, const struct update_request *req,
     SCOPED(err_fini) struct err e = {0};
     struct object *cached = NULL;
     deadline_default(&u.deadline_ms);
-    if (req->sent && admit_check_name(req->sent, req->name, err) < 0)
+    if (req->sent && decode_sent(&u, err) < 0)
         return -(int)err->code;
     if (registry_wait_loaded(r, req->kind, err) < 0)
         return -ERR_UNAVAILABLE;

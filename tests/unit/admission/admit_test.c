@@ -86,6 +86,15 @@ static const struct {
      "\"name\":\"a\"", NULL, ""},
     {"\"metadata\":{\"name\":\"a\",\"labels\":{\"l\":null}}" SPEC,
      "\"labels\":{\"l\":\"\"},\"name\":\"a\"", NULL, ""},
+    {"\"metadata\":{\"name\":\"a\",\"finalizers\":[null]}" SPEC, NULL,
+     INVALID "[metadata.finalizers: Invalid value: \"\": name part must be non-empty, "
+             "metadata.finalizers: Invalid value: \"\": name part " QN "]",
+     ""},
+    {"\"metadata\":{\"name\":\"a\",\"ownerReferences\":[{\"apiVersion\":\"v1\",\"controller\":null,"
+     "\"kind\":\"Pod\",\"name\":\"o\",\"uid\":\"u\"}]}" SPEC,
+     "\"name\":\"a\",\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"name\":\"o\","
+     "\"uid\":\"u\"}]",
+     NULL, ""},
     {"\"metadata\":{\"name\":\"a\",\"uid\":\"hello\",\"creationTimestamp\":\"2001-01-01T00:00:"
      "00Z\",\"generation\":7,"
      "\"deletionTimestamp\":\"2001-01-01T00:00:00Z\",\"deletionGracePeriodSeconds\":5}" SPEC,
@@ -151,7 +160,9 @@ static const struct {
     {"\"metadata\":{\"name\":\"a\",\"creationTimestamp\":\"2026-01-01T00:00:00Zx\"}" SPEC, NULL,
      CANNOT "parsing time \"2026-01-01T00:00:00Zx\": extra text: \"x\"", ""},
     {"\"metadata\":{\"name\":\"a\",\"creationTimestamp\":5}" SPEC, NULL,
-     CANNOT "json: cannot unmarshal number into Go value of type string", ""},
+     CANNOT "json: cannot unmarshal number into Go struct field ObjectMeta.creationTimestamp of "
+            "type string",
+     ""},
     {"\"metadata\":{\"name\":\"a\",\"generation\":\"1\"}" SPEC, NULL,
      CANNOT
      "json: cannot unmarshal string into Go struct field ObjectMeta.generation of type int64",
@@ -433,6 +444,9 @@ END_TEST
     "\"resourceVersion\":\"5\",\"uid\":\"u-1\""
 #define OLD_SPEC ",\"spec\":{\"operatingMode\":\"Running\"," POD ",\"shutdownPolicy\":\"Retain\"}"
 #define OLD "{" HEAD "\"metadata\":{" OLD_META "}" OLD_SPEC ",\"status\":{\"service\":\"s\"}}"
+#define ENDING                                                                                     \
+    "{" HEAD "\"metadata\":{\"deletionTimestamp\":\"2025-02-01T00:00:00Z\"," OLD_META "}" OLD_SPEC \
+    "}"
 #define NEW_META "\"name\":\"a\",\"resourceVersion\":\"5\""
 
 static const struct {
@@ -452,6 +466,8 @@ static const struct {
     {OLD, "\"metadata\":{" NEW_META ",\"deletionTimestamp\":\"2001-01-01T00:00:00Z\"}" SPEC, NULL,
      INVALID
      "metadata.deletionTimestamp: Invalid value: \"2001-01-01T00:00:00Z\": field is immutable"},
+    {ENDING, "\"metadata\":{" NEW_META ",\"deletionTimestamp\":\"2001-01-01T00:00:00Z\"}" SPEC,
+     ENDING, NULL},
     {OLD, "\"metadata\":{" NEW_META ",\"deletionGracePeriodSeconds\":5}" SPEC, NULL,
      INVALID "metadata.deletionGracePeriodSeconds: Invalid value: 5: field is immutable"},
     {OLD, "\"metadata\":{" NEW_META "},\"spec\":{" POD ",\"service\":true}",

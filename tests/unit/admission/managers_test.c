@@ -125,7 +125,7 @@ static const struct {
     const char *list;
     bool is_reset;
 } resets[] = {
-    {"[]", true},
+    {"[]", false},
     {"[{}]", true},
     {"[{'manager':'','operation':'','time':null}]", true},
     {"[{'manager':'a'}]", false},

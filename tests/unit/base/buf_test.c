@@ -180,6 +180,7 @@ START_TEST(base64url)
         ck_assert_uint_eq(good, 3);
     }
     ck_assert(!buf_unbase64url(&bytes, "YWJjZ", 5, &good)); /* a digit that says nothing */
+    ck_assert_uint_eq(good, 4);
     ck_assert_uint_eq(bytes.len, 4);
 }
 END_TEST

@@ -95,7 +95,7 @@ static const struct {
     {"\xf0\x90\x80\x80", 4, 0x10000},
     {"\xf4\x8f\xbf\xbf", 4, 0x10ffff},
     {"\x80", 0, 0},     /* continuation alone */
-    {"\xc0\x80", 0, 0}, /* overlong */
+    {"\xc0\x81", 0, 0}, /* overlong */
     {"\xc1\xbf", 0, 0},
     {"\xe0\x9f\xbf", 0, 0},
     {"\xf0\x8f\xbf\xbf", 0, 0},
@@ -119,6 +119,19 @@ START_TEST(utf8)
         ck_assert_uint_eq(str_utf8_encode(rune, back), n);
         ck_assert_mem_eq(back, s, n);
     }
+}
+END_TEST
+
+/* The one overlong sequence that is read: what NUL is held as. */
+START_TEST(held_nul)
+{
+    uint32_t rune = 7;
+    SCOPED_FREE char *held = str_hold("a\0b", 3);
+    ck_assert_str_eq(held, "a" STR_NUL "b");
+    ck_assert_uint_eq(str_utf8_decode(held + 1, 3, &rune), 2);
+    ck_assert_uint_eq(rune, 0);
+    ck_assert_uint_eq(str_utf8_decode(STR_NUL, 1, &rune), 0);
+    ck_assert_uint_eq(str_utf8_count(held), 3);
 }
 END_TEST
 
@@ -211,6 +224,6 @@ SUITE(str)
 {
     LOOP("to_i64", to_i64, 0, ARRAY_LEN(signed_rows));
     LOOP("utf8", utf8, 0, ARRAY_LEN(utf8_rows));
-    TESTS("str", to_u64, to_bool, comparing, pairs, pairs_grow_after_removing,
+    TESTS("str", to_u64, to_bool, comparing, held_nul, pairs, pairs_grow_after_removing,
           pairs_remove_by_prefix, lists, small_tools);
 }

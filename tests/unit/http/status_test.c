@@ -135,7 +135,9 @@ START_TEST(test_warnings)
     SCOPED(response_fini) struct response resp = {0};
     SCOPED(pairs_fini) struct pairs warnings = {0};
     pairs_add(&warnings, "unknown field \"spec.a\"", "");
-    pairs_add(&warnings, "back\\slash and\nline", "");
+    pairs_add(&warnings, "back\\slash and line", "");
+    pairs_add(&warnings, "two\nlines", "");
+    pairs_add(&warnings, "a NUL " STR_NUL, "");
     pairs_add(&warnings, "unknown field \"spec.a\"", "");
     status_warn(&warnings, &resp);
     ck_assert_uint_eq(resp.headers.n, 2);

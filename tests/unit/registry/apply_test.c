@@ -201,8 +201,7 @@ START_TEST(test_client_lists)
         {"[{\"manager\":\"x\",\"operation\":\"X\"}]", NULL},
         {"null", NULL},
         {own, "x={\"f:spec\":{}}"},
-        {"[]", ""},
-        {own, "x={\"f:spec\":{}}"},
+        {"[]", "x={\"f:spec\":{}}"},
         {"[{}]", ""},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {

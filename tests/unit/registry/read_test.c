@@ -264,6 +264,7 @@ static const struct {
      "encoded start key empty (version meta.k8s.io/v1)"},
     {"eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6NSwic3RhcnQiOiIuLi8uLi94In0", "../../x"},
     {"a*b", "illegal base64 data at input byte 1"},
+    {"x", "illegal base64 data at input byte 0"},
     {"eyJ2IjoxfQ",
      "json: cannot unmarshal number into Go struct field continueToken.v of type string"},
     {"WzFd", "json: cannot unmarshal array into Go value of type storage.continueToken"},

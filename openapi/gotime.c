@@ -1,5 +1,5 @@
 /* Go's time.Parse walks over its layout and names the element at which the text left it. */
-#include "admission/gotime.h"
+#include "openapi/gotime.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,0 +1,13 @@
+/* Whether trees have the types of Go's structs, which clients and tests know by the texts of Go's
+ * decoder, for what kube-apiserver does not hold against a schema: metadata, and Scale. Pure; any
+ * thread. */
+#pragma once
+
+#include <cjson/cJSON.h>
+
+/* The text of the first wrong member, owned; NULL when all are right. A null is right anywhere. */
+char *gotype_check_metadata(const cJSON *metadata);
+char *gotype_check_scale(const cJSON *scale); /* without apiVersion and kind */
+/* What Go makes of null: nothing of a member, the empty text or struct of an item. metadata is
+ * right. */
+void gotype_settle_metadata(cJSON *metadata);
