@@ -398,8 +398,7 @@ static void print_default(struct gen *g, const cJSON *schema, const char *where,
     buf_json_string(&g->out, text, strlen(text));
 }
 
-static void print_doc(struct gen *g, const char *type, const char *field, const char *of,
-                      const char *indent)
+static void print_doc(struct gen *g, const char *type, const char *field, const char *indent)
 {
     const char *text = find_doc(g, type, field);
     SCOPED_FREE char *made = NULL;
@@ -407,7 +406,8 @@ static void print_doc(struct gen *g, const char *type, const char *field, const 
         (void)fprintf(stderr, "gen-shape: no text for %s%s%s\n", type, field ? "." : "",
                       field ? field : "");
         g->warnings++;
-        made = field ? xasprintf("%s of type %s.", field, of) : xasprintf("The type %s.", type);
+        made = field ? xasprintf("As %s of Kubernetes' own type %s.", field, type)
+                     : xasprintf("As Kubernetes' own type %s.", type);
         text = made;
     }
     buf_puts(&g->out, indent);
@@ -451,7 +451,7 @@ static void print_row(struct gen *g, const char *type, const cJSON *type_schema,
         buf_puts(&g->out, ", .is_atomic = true");
     }
     buf_puts(&g->out, ",\n");
-    print_doc(g, type, field->string, of ? short_name(of) : item_type ? item_type : ftype, "     ");
+    print_doc(g, type, field->string, "     ");
     buf_puts(&g->out, "},\n");
 }
 
@@ -496,7 +496,7 @@ static void print_type(struct gen *g, const char *full)
         buf_printf(&g->out, "    .ref = \"%s\",\n", full);
     if (root && root->has_rules)
         buf_printf(&g->out, "    .rules = rules_%s,\n", base);
-    print_doc(g, type, NULL, NULL, "    ");
+    print_doc(g, type, NULL, "    ");
     buf_puts(&g->out, ",\n};\n");
 }
 

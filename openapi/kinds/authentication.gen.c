@@ -4,51 +4,53 @@
 #include "openapi/shape.h"
 
 static const struct field fields_part_user_info[] = {
-    {.name = "extra", .type = F_ANY, .doc = "extra of type F_ANY."},
+    {.name = "extra", .type = F_ANY, .doc = "What else the authenticator says."},
     {.name = "groups",
      .type = F_LIST,
      .item = F_STRING,
      .list = LIST_ATOMIC,
-     .doc = "groups of type F_STRING."},
-    {.name = "uid", .type = F_STRING, .doc = "uid of type F_STRING."},
-    {.name = "username", .type = F_STRING, .doc = "username of type F_STRING."},
+     .doc = "Groups that the user is in."},
+    {.name = "uid", .type = F_STRING, .doc = "UID of the user."},
+    {.name = "username", .type = F_STRING, .doc = "Name of the user."},
     {0},
 };
 static const struct shape shape_part_user_info = {
     .name = "UserInfo",
     .fields = fields_part_user_info,
-    .doc = "The type UserInfo.",
+    .doc = "A user.",
 };
 
 static const struct field fields_part_self_subject_review_status[] = {
     {.name = "userInfo",
      .type = F_OBJECT,
      .of = &shape_part_user_info,
-     .doc = "userInfo of type UserInfo."},
+     .doc = "As userInfo of Kubernetes' own type SelfSubjectReviewStatus."},
     {0},
 };
 static const struct shape shape_part_self_subject_review_status = {
     .name = "SelfSubjectReviewStatus",
     .fields = fields_part_self_subject_review_status,
-    .doc = "The type SelfSubjectReviewStatus.",
+    .doc = "As Kubernetes' own type SelfSubjectReviewStatus.",
 };
 
 static const struct field fields_self_subject_review[] = {
-    {.name = "apiVersion", .type = F_STRING, .doc = "apiVersion of type F_STRING."},
-    {.name = "kind", .type = F_STRING, .doc = "kind of type F_STRING."},
-    {.name = "metadata", .type = F_META, .doc = "metadata of type ObjectMeta."},
+    {.name = "apiVersion", .type = F_STRING, .doc = "Group and version of this object's form."},
+    {.name = "kind", .type = F_STRING, .doc = "What this object is, in CamelCase."},
+    {.name = "metadata",
+     .type = F_META,
+     .doc = "Name, namespace, labels and the rest that every object has."},
     {.name = "status",
      .type = F_OBJECT,
      .of = &shape_part_self_subject_review_status,
      .flags = FIELD_STATUS,
-     .doc = "status of type SelfSubjectReviewStatus."},
+     .doc = "The answer."},
     {0},
 };
 const struct shape shape_self_subject_review = {
     .name = "SelfSubjectReview",
     .fields = fields_self_subject_review,
     .ref = "io.k8s.api.authentication.v1.SelfSubjectReview",
-    .doc = "The type SelfSubjectReview.",
+    .doc = "Who am I?",
 };
 
 static const struct field fields_part_token_review_spec[] = {
@@ -56,18 +58,18 @@ static const struct field fields_part_token_review_spec[] = {
      .type = F_LIST,
      .item = F_STRING,
      .list = LIST_ATOMIC,
-     .doc = "audiences of type F_STRING."},
+     .doc = "As audiences of Kubernetes' own type TokenReviewSpec."},
     {.name = "token",
      .type = F_STRING,
      .flags = FIELD_REQUIRED,
      .dflt = "\"\"",
-     .doc = "token of type F_STRING."},
+     .doc = "As token of Kubernetes' own type TokenReviewSpec."},
     {0},
 };
 static const struct shape shape_part_token_review_spec = {
     .name = "TokenReviewSpec",
     .fields = fields_part_token_review_spec,
-    .doc = "The type TokenReviewSpec.",
+    .doc = "As Kubernetes' own type TokenReviewSpec.",
 };
 
 static const struct field fields_part_token_review_status[] = {
@@ -75,40 +77,46 @@ static const struct field fields_part_token_review_status[] = {
      .type = F_LIST,
      .item = F_STRING,
      .list = LIST_ATOMIC,
-     .doc = "audiences of type F_STRING."},
-    {.name = "authenticated", .type = F_BOOL, .doc = "authenticated of type F_BOOL."},
-    {.name = "error", .type = F_STRING, .doc = "error of type F_STRING."},
+     .doc = "As audiences of Kubernetes' own type TokenReviewStatus."},
+    {.name = "authenticated",
+     .type = F_BOOL,
+     .doc = "As authenticated of Kubernetes' own type TokenReviewStatus."},
+    {.name = "error",
+     .type = F_STRING,
+     .doc = "As error of Kubernetes' own type TokenReviewStatus."},
     {.name = "user",
      .type = F_OBJECT,
      .of = &shape_part_user_info,
-     .doc = "user of type UserInfo."},
+     .doc = "As user of Kubernetes' own type TokenReviewStatus."},
     {0},
 };
 static const struct shape shape_part_token_review_status = {
     .name = "TokenReviewStatus",
     .fields = fields_part_token_review_status,
-    .doc = "The type TokenReviewStatus.",
+    .doc = "As Kubernetes' own type TokenReviewStatus.",
 };
 
 static const struct field fields_token_review[] = {
-    {.name = "apiVersion", .type = F_STRING, .doc = "apiVersion of type F_STRING."},
-    {.name = "kind", .type = F_STRING, .doc = "kind of type F_STRING."},
-    {.name = "metadata", .type = F_META, .doc = "metadata of type ObjectMeta."},
+    {.name = "apiVersion", .type = F_STRING, .doc = "Group and version of this object's form."},
+    {.name = "kind", .type = F_STRING, .doc = "What this object is, in CamelCase."},
+    {.name = "metadata",
+     .type = F_META,
+     .doc = "Name, namespace, labels and the rest that every object has."},
     {.name = "spec",
      .type = F_OBJECT,
      .of = &shape_part_token_review_spec,
      .flags = FIELD_REQUIRED,
-     .doc = "spec of type TokenReviewSpec."},
+     .doc = "The token."},
     {.name = "status",
      .type = F_OBJECT,
      .of = &shape_part_token_review_status,
      .flags = FIELD_STATUS,
-     .doc = "status of type TokenReviewStatus."},
+     .doc = "Whose it is."},
     {0},
 };
 const struct shape shape_token_review = {
     .name = "TokenReview",
     .fields = fields_token_review,
     .ref = "io.k8s.api.authentication.v1.TokenReview",
-    .doc = "The type TokenReview.",
+    .doc = "Whose token is this?",
 };

@@ -4,14 +4,14 @@
 #include "openapi/shape.h"
 
 static const struct field fields_part_non_resource_attributes[] = {
-    {.name = "path", .type = F_STRING, .doc = "path of type F_STRING."},
-    {.name = "verb", .type = F_STRING, .doc = "verb of type F_STRING."},
+    {.name = "path", .type = F_STRING, .doc = "The path."},
+    {.name = "verb", .type = F_STRING, .doc = "What is done."},
     {0},
 };
 static const struct shape shape_part_non_resource_attributes = {
     .name = "NonResourceAttributes",
     .fields = fields_part_non_resource_attributes,
-    .doc = "The type NonResourceAttributes.",
+    .doc = "Something done to a path.",
 };
 
 static const struct field fields_part_field_selector_requirement[] = {
@@ -19,39 +19,41 @@ static const struct field fields_part_field_selector_requirement[] = {
      .type = F_STRING,
      .flags = FIELD_REQUIRED,
      .dflt = "\"\"",
-     .doc = "key of type F_STRING."},
+     .doc = "As key of Kubernetes' own type FieldSelectorRequirement."},
     {.name = "operator",
      .type = F_STRING,
      .flags = FIELD_REQUIRED,
      .dflt = "\"\"",
-     .doc = "operator of type F_STRING."},
+     .doc = "As operator of Kubernetes' own type FieldSelectorRequirement."},
     {.name = "values",
      .type = F_LIST,
      .item = F_STRING,
      .list = LIST_ATOMIC,
-     .doc = "values of type F_STRING."},
+     .doc = "As values of Kubernetes' own type FieldSelectorRequirement."},
     {0},
 };
 static const struct shape shape_part_field_selector_requirement = {
     .name = "FieldSelectorRequirement",
     .fields = fields_part_field_selector_requirement,
-    .doc = "The type FieldSelectorRequirement.",
+    .doc = "As Kubernetes' own type FieldSelectorRequirement.",
 };
 
 static const struct field fields_part_field_selector_attributes[] = {
-    {.name = "rawSelector", .type = F_STRING, .doc = "rawSelector of type F_STRING."},
+    {.name = "rawSelector",
+     .type = F_STRING,
+     .doc = "As rawSelector of Kubernetes' own type FieldSelectorAttributes."},
     {.name = "requirements",
      .type = F_LIST,
      .item = F_OBJECT,
      .of = &shape_part_field_selector_requirement,
      .list = LIST_ATOMIC,
-     .doc = "requirements of type FieldSelectorRequirement."},
+     .doc = "As requirements of Kubernetes' own type FieldSelectorAttributes."},
     {0},
 };
 static const struct shape shape_part_field_selector_attributes = {
     .name = "FieldSelectorAttributes",
     .fields = fields_part_field_selector_attributes,
-    .doc = "The type FieldSelectorAttributes.",
+    .doc = "As Kubernetes' own type FieldSelectorAttributes.",
 };
 
 static const struct field fields_part_label_selector_requirement[] = {
@@ -79,158 +81,170 @@ static const struct shape shape_part_label_selector_requirement = {
 };
 
 static const struct field fields_part_label_selector_attributes[] = {
-    {.name = "rawSelector", .type = F_STRING, .doc = "rawSelector of type F_STRING."},
+    {.name = "rawSelector",
+     .type = F_STRING,
+     .doc = "As rawSelector of Kubernetes' own type LabelSelectorAttributes."},
     {.name = "requirements",
      .type = F_LIST,
      .item = F_OBJECT,
      .of = &shape_part_label_selector_requirement,
      .list = LIST_ATOMIC,
-     .doc = "requirements of type LabelSelectorRequirement."},
+     .doc = "As requirements of Kubernetes' own type LabelSelectorAttributes."},
     {0},
 };
 static const struct shape shape_part_label_selector_attributes = {
     .name = "LabelSelectorAttributes",
     .fields = fields_part_label_selector_attributes,
-    .doc = "The type LabelSelectorAttributes.",
+    .doc = "As Kubernetes' own type LabelSelectorAttributes.",
 };
 
 static const struct field fields_part_resource_attributes[] = {
     {.name = "fieldSelector",
      .type = F_OBJECT,
      .of = &shape_part_field_selector_attributes,
-     .doc = "fieldSelector of type FieldSelectorAttributes."},
-    {.name = "group", .type = F_STRING, .doc = "group of type F_STRING."},
+     .doc = "As fieldSelector of Kubernetes' own type ResourceAttributes."},
+    {.name = "group", .type = F_STRING, .doc = "Group of the resource."},
     {.name = "labelSelector",
      .type = F_OBJECT,
      .of = &shape_part_label_selector_attributes,
-     .doc = "labelSelector of type LabelSelectorAttributes."},
-    {.name = "name", .type = F_STRING, .doc = "name of type F_STRING."},
-    {.name = "namespace", .type = F_STRING, .doc = "namespace of type F_STRING."},
-    {.name = "resource", .type = F_STRING, .doc = "resource of type F_STRING."},
-    {.name = "subresource", .type = F_STRING, .doc = "subresource of type F_STRING."},
-    {.name = "verb", .type = F_STRING, .doc = "verb of type F_STRING."},
-    {.name = "version", .type = F_STRING, .doc = "version of type F_STRING."},
+     .doc = "As labelSelector of Kubernetes' own type ResourceAttributes."},
+    {.name = "name", .type = F_STRING, .doc = "Name of the object; empty means all."},
+    {.name = "namespace",
+     .type = F_STRING,
+     .doc = "Namespace of the object; empty means all or none."},
+    {.name = "resource", .type = F_STRING, .doc = "The resource."},
+    {.name = "subresource", .type = F_STRING, .doc = "Part of the resource."},
+    {.name = "verb", .type = F_STRING, .doc = "What is done."},
+    {.name = "version", .type = F_STRING, .doc = "Version of the group."},
     {0},
 };
 static const struct shape shape_part_resource_attributes = {
     .name = "ResourceAttributes",
     .fields = fields_part_resource_attributes,
-    .doc = "The type ResourceAttributes.",
+    .doc = "Something done to a resource.",
 };
 
 static const struct field fields_part_subject_access_review_spec[] = {
-    {.name = "extra", .type = F_ANY, .doc = "extra of type F_ANY."},
+    {.name = "extra",
+     .type = F_ANY,
+     .doc = "As extra of Kubernetes' own type SubjectAccessReviewSpec."},
     {.name = "groups",
      .type = F_LIST,
      .item = F_STRING,
      .list = LIST_ATOMIC,
-     .doc = "groups of type F_STRING."},
+     .doc = "As groups of Kubernetes' own type SubjectAccessReviewSpec."},
     {.name = "nonResourceAttributes",
      .type = F_OBJECT,
      .of = &shape_part_non_resource_attributes,
-     .doc = "nonResourceAttributes of type NonResourceAttributes."},
+     .doc = "As nonResourceAttributes of Kubernetes' own type SubjectAccessReviewSpec."},
     {.name = "resourceAttributes",
      .type = F_OBJECT,
      .of = &shape_part_resource_attributes,
-     .doc = "resourceAttributes of type ResourceAttributes."},
-    {.name = "uid", .type = F_STRING, .doc = "uid of type F_STRING."},
-    {.name = "user", .type = F_STRING, .doc = "user of type F_STRING."},
+     .doc = "As resourceAttributes of Kubernetes' own type SubjectAccessReviewSpec."},
+    {.name = "uid",
+     .type = F_STRING,
+     .doc = "As uid of Kubernetes' own type SubjectAccessReviewSpec."},
+    {.name = "user",
+     .type = F_STRING,
+     .doc = "As user of Kubernetes' own type SubjectAccessReviewSpec."},
     {0},
 };
 static const struct shape shape_part_subject_access_review_spec = {
     .name = "SubjectAccessReviewSpec",
     .fields = fields_part_subject_access_review_spec,
-    .doc = "The type SubjectAccessReviewSpec.",
+    .doc = "As Kubernetes' own type SubjectAccessReviewSpec.",
 };
 
 static const struct field fields_part_subject_access_review_status[] = {
-    {.name = "allowed",
-     .type = F_BOOL,
-     .flags = FIELD_REQUIRED,
-     .dflt = "false",
-     .doc = "allowed of type F_BOOL."},
-    {.name = "denied", .type = F_BOOL, .doc = "denied of type F_BOOL."},
-    {.name = "evaluationError", .type = F_STRING, .doc = "evaluationError of type F_STRING."},
-    {.name = "reason", .type = F_STRING, .doc = "reason of type F_STRING."},
+    {.name = "allowed", .type = F_BOOL, .flags = FIELD_REQUIRED, .dflt = "false", .doc = "It may."},
+    {.name = "denied", .type = F_BOOL, .doc = "It may not, whatever others say."},
+    {.name = "evaluationError", .type = F_STRING, .doc = "What could not be looked at."},
+    {.name = "reason", .type = F_STRING, .doc = "Why, as one word for programs."},
     {0},
 };
 static const struct shape shape_part_subject_access_review_status = {
     .name = "SubjectAccessReviewStatus",
     .fields = fields_part_subject_access_review_status,
-    .doc = "The type SubjectAccessReviewStatus.",
+    .doc = "Whether something may be done.",
 };
 
 static const struct field fields_local_subject_access_review[] = {
-    {.name = "apiVersion", .type = F_STRING, .doc = "apiVersion of type F_STRING."},
-    {.name = "kind", .type = F_STRING, .doc = "kind of type F_STRING."},
-    {.name = "metadata", .type = F_META, .doc = "metadata of type ObjectMeta."},
+    {.name = "apiVersion", .type = F_STRING, .doc = "Group and version of this object's form."},
+    {.name = "kind", .type = F_STRING, .doc = "What this object is, in CamelCase."},
+    {.name = "metadata",
+     .type = F_META,
+     .doc = "Name, namespace, labels and the rest that every object has."},
     {.name = "spec",
      .type = F_OBJECT,
      .of = &shape_part_subject_access_review_spec,
      .flags = FIELD_REQUIRED,
-     .doc = "spec of type SubjectAccessReviewSpec."},
+     .doc = "Who, and what."},
     {.name = "status",
      .type = F_OBJECT,
      .of = &shape_part_subject_access_review_status,
      .flags = FIELD_STATUS,
-     .doc = "status of type SubjectAccessReviewStatus."},
+     .doc = "The answer."},
     {0},
 };
 const struct shape shape_local_subject_access_review = {
     .name = "LocalSubjectAccessReview",
     .fields = fields_local_subject_access_review,
     .ref = "io.k8s.api.authorization.v1.LocalSubjectAccessReview",
-    .doc = "The type LocalSubjectAccessReview.",
+    .doc = "May somebody do this?",
 };
 
 static const struct field fields_part_self_subject_access_review_spec[] = {
     {.name = "nonResourceAttributes",
      .type = F_OBJECT,
      .of = &shape_part_non_resource_attributes,
-     .doc = "nonResourceAttributes of type NonResourceAttributes."},
+     .doc = "As nonResourceAttributes of Kubernetes' own type SelfSubjectAccessReviewSpec."},
     {.name = "resourceAttributes",
      .type = F_OBJECT,
      .of = &shape_part_resource_attributes,
-     .doc = "resourceAttributes of type ResourceAttributes."},
+     .doc = "As resourceAttributes of Kubernetes' own type SelfSubjectAccessReviewSpec."},
     {0},
 };
 static const struct shape shape_part_self_subject_access_review_spec = {
     .name = "SelfSubjectAccessReviewSpec",
     .fields = fields_part_self_subject_access_review_spec,
-    .doc = "The type SelfSubjectAccessReviewSpec.",
+    .doc = "As Kubernetes' own type SelfSubjectAccessReviewSpec.",
 };
 
 static const struct field fields_self_subject_access_review[] = {
-    {.name = "apiVersion", .type = F_STRING, .doc = "apiVersion of type F_STRING."},
-    {.name = "kind", .type = F_STRING, .doc = "kind of type F_STRING."},
-    {.name = "metadata", .type = F_META, .doc = "metadata of type ObjectMeta."},
+    {.name = "apiVersion", .type = F_STRING, .doc = "Group and version of this object's form."},
+    {.name = "kind", .type = F_STRING, .doc = "What this object is, in CamelCase."},
+    {.name = "metadata",
+     .type = F_META,
+     .doc = "Name, namespace, labels and the rest that every object has."},
     {.name = "spec",
      .type = F_OBJECT,
      .of = &shape_part_self_subject_access_review_spec,
      .flags = FIELD_REQUIRED,
-     .doc = "spec of type SelfSubjectAccessReviewSpec."},
+     .doc = "What is asked about."},
     {.name = "status",
      .type = F_OBJECT,
      .of = &shape_part_subject_access_review_status,
      .flags = FIELD_STATUS,
-     .doc = "status of type SubjectAccessReviewStatus."},
+     .doc = "The answer."},
     {0},
 };
 const struct shape shape_self_subject_access_review = {
     .name = "SelfSubjectAccessReview",
     .fields = fields_self_subject_access_review,
     .ref = "io.k8s.api.authorization.v1.SelfSubjectAccessReview",
-    .doc = "The type SelfSubjectAccessReview.",
+    .doc = "May I do this?",
 };
 
 static const struct field fields_part_self_subject_rules_review_spec[] = {
-    {.name = "namespace", .type = F_STRING, .doc = "namespace of type F_STRING."},
+    {.name = "namespace",
+     .type = F_STRING,
+     .doc = "As namespace of Kubernetes' own type SelfSubjectRulesReviewSpec."},
     {0},
 };
 static const struct shape shape_part_self_subject_rules_review_spec = {
     .name = "SelfSubjectRulesReviewSpec",
     .fields = fields_part_self_subject_rules_review_spec,
-    .doc = "The type SelfSubjectRulesReviewSpec.",
+    .doc = "As Kubernetes' own type SelfSubjectRulesReviewSpec.",
 };
 
 static const struct field fields_part_non_resource_rule[] = {
@@ -238,19 +252,19 @@ static const struct field fields_part_non_resource_rule[] = {
      .type = F_LIST,
      .item = F_STRING,
      .list = LIST_ATOMIC,
-     .doc = "nonResourceURLs of type F_STRING."},
+     .doc = "As nonResourceURLs of Kubernetes' own type NonResourceRule."},
     {.name = "verbs",
      .type = F_LIST,
      .item = F_STRING,
      .flags = FIELD_REQUIRED,
      .list = LIST_ATOMIC,
-     .doc = "verbs of type F_STRING."},
+     .doc = "As verbs of Kubernetes' own type NonResourceRule."},
     {0},
 };
 static const struct shape shape_part_non_resource_rule = {
     .name = "NonResourceRule",
     .fields = fields_part_non_resource_rule,
-    .doc = "The type NonResourceRule.",
+    .doc = "As Kubernetes' own type NonResourceRule.",
 };
 
 static const struct field fields_part_resource_rule[] = {
@@ -258,102 +272,108 @@ static const struct field fields_part_resource_rule[] = {
      .type = F_LIST,
      .item = F_STRING,
      .list = LIST_ATOMIC,
-     .doc = "apiGroups of type F_STRING."},
+     .doc = "As apiGroups of Kubernetes' own type ResourceRule."},
     {.name = "resourceNames",
      .type = F_LIST,
      .item = F_STRING,
      .list = LIST_ATOMIC,
-     .doc = "resourceNames of type F_STRING."},
+     .doc = "As resourceNames of Kubernetes' own type ResourceRule."},
     {.name = "resources",
      .type = F_LIST,
      .item = F_STRING,
      .list = LIST_ATOMIC,
-     .doc = "resources of type F_STRING."},
+     .doc = "As resources of Kubernetes' own type ResourceRule."},
     {.name = "verbs",
      .type = F_LIST,
      .item = F_STRING,
      .flags = FIELD_REQUIRED,
      .list = LIST_ATOMIC,
-     .doc = "verbs of type F_STRING."},
+     .doc = "As verbs of Kubernetes' own type ResourceRule."},
     {0},
 };
 static const struct shape shape_part_resource_rule = {
     .name = "ResourceRule",
     .fields = fields_part_resource_rule,
-    .doc = "The type ResourceRule.",
+    .doc = "As Kubernetes' own type ResourceRule.",
 };
 
 static const struct field fields_part_subject_rules_review_status[] = {
-    {.name = "evaluationError", .type = F_STRING, .doc = "evaluationError of type F_STRING."},
+    {.name = "evaluationError",
+     .type = F_STRING,
+     .doc = "As evaluationError of Kubernetes' own type SubjectRulesReviewStatus."},
     {.name = "incomplete",
      .type = F_BOOL,
      .flags = FIELD_REQUIRED,
      .dflt = "false",
-     .doc = "incomplete of type F_BOOL."},
+     .doc = "As incomplete of Kubernetes' own type SubjectRulesReviewStatus."},
     {.name = "nonResourceRules",
      .type = F_LIST,
      .item = F_OBJECT,
      .of = &shape_part_non_resource_rule,
      .flags = FIELD_REQUIRED,
      .list = LIST_ATOMIC,
-     .doc = "nonResourceRules of type NonResourceRule."},
+     .doc = "As nonResourceRules of Kubernetes' own type SubjectRulesReviewStatus."},
     {.name = "resourceRules",
      .type = F_LIST,
      .item = F_OBJECT,
      .of = &shape_part_resource_rule,
      .flags = FIELD_REQUIRED,
      .list = LIST_ATOMIC,
-     .doc = "resourceRules of type ResourceRule."},
+     .doc = "As resourceRules of Kubernetes' own type SubjectRulesReviewStatus."},
     {0},
 };
 static const struct shape shape_part_subject_rules_review_status = {
     .name = "SubjectRulesReviewStatus",
     .fields = fields_part_subject_rules_review_status,
-    .doc = "The type SubjectRulesReviewStatus.",
+    .doc = "As Kubernetes' own type SubjectRulesReviewStatus.",
 };
 
 static const struct field fields_self_subject_rules_review[] = {
-    {.name = "apiVersion", .type = F_STRING, .doc = "apiVersion of type F_STRING."},
-    {.name = "kind", .type = F_STRING, .doc = "kind of type F_STRING."},
-    {.name = "metadata", .type = F_META, .doc = "metadata of type ObjectMeta."},
+    {.name = "apiVersion", .type = F_STRING, .doc = "Group and version of this object's form."},
+    {.name = "kind", .type = F_STRING, .doc = "What this object is, in CamelCase."},
+    {.name = "metadata",
+     .type = F_META,
+     .doc = "Name, namespace, labels and the rest that every object has."},
     {.name = "spec",
      .type = F_OBJECT,
      .of = &shape_part_self_subject_rules_review_spec,
      .flags = FIELD_REQUIRED,
-     .doc = "spec of type SelfSubjectRulesReviewSpec."},
+     .doc = "Where."},
     {.name = "status",
      .type = F_OBJECT,
      .of = &shape_part_subject_rules_review_status,
      .flags = FIELD_STATUS,
-     .doc = "status of type SubjectRulesReviewStatus."},
+     .doc = "The answer."},
     {0},
 };
 const struct shape shape_self_subject_rules_review = {
     .name = "SelfSubjectRulesReview",
     .fields = fields_self_subject_rules_review,
     .ref = "io.k8s.api.authorization.v1.SelfSubjectRulesReview",
-    .doc = "The type SelfSubjectRulesReview.",
+    .doc = "What may I do?",
 };
 
 static const struct field fields_subject_access_review[] = {
-    {.name = "apiVersion", .type = F_STRING, .doc = "apiVersion of type F_STRING."},
-    {.name = "kind", .type = F_STRING, .doc = "kind of type F_STRING."},
-    {.name = "metadata", .type = F_META, .doc = "metadata of type ObjectMeta."},
+    {.name = "apiVersion", .type = F_STRING, .doc = "Group and version of this object's form."},
+    {.name = "kind", .type = F_STRING, .doc = "What this object is, in CamelCase."},
+    {.name = "metadata",
+     .type = F_META,
+     .doc = "Name, namespace, labels and the rest that every object has."},
     {.name = "spec",
      .type = F_OBJECT,
      .of = &shape_part_subject_access_review_spec,
      .flags = FIELD_REQUIRED,
-     .doc = "spec of type SubjectAccessReviewSpec."},
+     .doc = "Who, and what."},
     {.name = "status",
      .type = F_OBJECT,
      .of = &shape_part_subject_access_review_status,
      .flags = FIELD_STATUS,
-     .doc = "status of type SubjectAccessReviewStatus."},
+     .doc = "The answer."},
     {0},
 };
 const struct shape shape_subject_access_review = {
     .name = "SubjectAccessReview",
     .fields = fields_subject_access_review,
     .ref = "io.k8s.api.authorization.v1.SubjectAccessReview",
-    .doc = "The type SubjectAccessReview.",
+    .doc = "May somebody do this?",
 };

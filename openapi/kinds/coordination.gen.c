@@ -4,36 +4,40 @@
 #include "openapi/shape.h"
 
 static const struct field fields_part_lease_spec[] = {
-    {.name = "acquireTime", .type = F_TIME, .doc = "acquireTime of type MicroTime."},
-    {.name = "holderIdentity", .type = F_STRING, .doc = "holderIdentity of type F_STRING."},
+    {.name = "acquireTime", .type = F_TIME, .doc = "Since when it is held."},
+    {.name = "holderIdentity", .type = F_STRING, .doc = "Who holds it."},
     {.name = "leaseDurationSeconds",
      .type = F_INT32,
-     .doc = "leaseDurationSeconds of type F_INT32."},
-    {.name = "leaseTransitions", .type = F_INT32, .doc = "leaseTransitions of type F_INT32."},
-    {.name = "preferredHolder", .type = F_STRING, .doc = "preferredHolder of type F_STRING."},
-    {.name = "renewTime", .type = F_TIME, .doc = "renewTime of type MicroTime."},
-    {.name = "strategy", .type = F_STRING, .doc = "strategy of type F_STRING."},
+     .doc = "How long it lasts without being renewed."},
+    {.name = "leaseTransitions", .type = F_INT32, .doc = "How often it went from one to another."},
+    {.name = "preferredHolder",
+     .type = F_STRING,
+     .doc = "As preferredHolder of Kubernetes' own type LeaseSpec."},
+    {.name = "renewTime", .type = F_TIME, .doc = "When it was last renewed."},
+    {.name = "strategy", .type = F_STRING, .doc = "As strategy of Kubernetes' own type LeaseSpec."},
     {0},
 };
 static const struct shape shape_part_lease_spec = {
     .name = "LeaseSpec",
     .fields = fields_part_lease_spec,
-    .doc = "The type LeaseSpec.",
+    .doc = "Who holds a lease.",
 };
 
 static const struct field fields_lease[] = {
-    {.name = "apiVersion", .type = F_STRING, .doc = "apiVersion of type F_STRING."},
-    {.name = "kind", .type = F_STRING, .doc = "kind of type F_STRING."},
-    {.name = "metadata", .type = F_META, .doc = "metadata of type ObjectMeta."},
+    {.name = "apiVersion", .type = F_STRING, .doc = "Group and version of this object's form."},
+    {.name = "kind", .type = F_STRING, .doc = "What this object is, in CamelCase."},
+    {.name = "metadata",
+     .type = F_META,
+     .doc = "Name, namespace, labels and the rest that every object has."},
     {.name = "spec",
      .type = F_OBJECT,
      .of = &shape_part_lease_spec,
-     .doc = "spec of type LeaseSpec."},
+     .doc = "Who holds it, until when."},
     {0},
 };
 const struct shape shape_lease = {
     .name = "Lease",
     .fields = fields_lease,
     .ref = "io.k8s.api.coordination.v1.Lease",
-    .doc = "The type Lease.",
+    .doc = "A right that somebody holds for a while.",
 };

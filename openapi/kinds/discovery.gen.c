@@ -4,15 +4,21 @@
 #include "openapi/shape.h"
 
 static const struct field fields_part_endpoint_conditions[] = {
-    {.name = "ready", .type = F_BOOL, .doc = "ready of type F_BOOL."},
-    {.name = "serving", .type = F_BOOL, .doc = "serving of type F_BOOL."},
-    {.name = "terminating", .type = F_BOOL, .doc = "terminating of type F_BOOL."},
+    {.name = "ready",
+     .type = F_BOOL,
+     .doc = "As ready of Kubernetes' own type EndpointConditions."},
+    {.name = "serving",
+     .type = F_BOOL,
+     .doc = "As serving of Kubernetes' own type EndpointConditions."},
+    {.name = "terminating",
+     .type = F_BOOL,
+     .doc = "As terminating of Kubernetes' own type EndpointConditions."},
     {0},
 };
 static const struct shape shape_part_endpoint_conditions = {
     .name = "EndpointConditions",
     .fields = fields_part_endpoint_conditions,
-    .doc = "The type EndpointConditions.",
+    .doc = "As Kubernetes' own type EndpointConditions.",
 };
 
 static const struct field fields_part_for_node[] = {
@@ -20,13 +26,13 @@ static const struct field fields_part_for_node[] = {
      .type = F_STRING,
      .flags = FIELD_REQUIRED,
      .dflt = "\"\"",
-     .doc = "name of type F_STRING."},
+     .doc = "As name of Kubernetes' own type ForNode."},
     {0},
 };
 static const struct shape shape_part_for_node = {
     .name = "ForNode",
     .fields = fields_part_for_node,
-    .doc = "The type ForNode.",
+    .doc = "As Kubernetes' own type ForNode.",
 };
 
 static const struct field fields_part_for_zone[] = {
@@ -34,13 +40,13 @@ static const struct field fields_part_for_zone[] = {
      .type = F_STRING,
      .flags = FIELD_REQUIRED,
      .dflt = "\"\"",
-     .doc = "name of type F_STRING."},
+     .doc = "As name of Kubernetes' own type ForZone."},
     {0},
 };
 static const struct shape shape_part_for_zone = {
     .name = "ForZone",
     .fields = fields_part_for_zone,
-    .doc = "The type ForZone.",
+    .doc = "As Kubernetes' own type ForZone.",
 };
 
 static const struct field fields_part_endpoint_hints[] = {
@@ -49,35 +55,35 @@ static const struct field fields_part_endpoint_hints[] = {
      .item = F_OBJECT,
      .of = &shape_part_for_node,
      .list = LIST_ATOMIC,
-     .doc = "forNodes of type ForNode."},
+     .doc = "As forNodes of Kubernetes' own type EndpointHints."},
     {.name = "forZones",
      .type = F_LIST,
      .item = F_OBJECT,
      .of = &shape_part_for_zone,
      .list = LIST_ATOMIC,
-     .doc = "forZones of type ForZone."},
+     .doc = "As forZones of Kubernetes' own type EndpointHints."},
     {0},
 };
 static const struct shape shape_part_endpoint_hints = {
     .name = "EndpointHints",
     .fields = fields_part_endpoint_hints,
-    .doc = "The type EndpointHints.",
+    .doc = "As Kubernetes' own type EndpointHints.",
 };
 
 static const struct field fields_part_object_reference[] = {
-    {.name = "apiVersion", .type = F_STRING, .doc = "apiVersion of type F_STRING."},
-    {.name = "fieldPath", .type = F_STRING, .doc = "fieldPath of type F_STRING."},
-    {.name = "kind", .type = F_STRING, .doc = "kind of type F_STRING."},
-    {.name = "name", .type = F_STRING, .doc = "name of type F_STRING."},
-    {.name = "namespace", .type = F_STRING, .doc = "namespace of type F_STRING."},
-    {.name = "resourceVersion", .type = F_STRING, .doc = "resourceVersion of type F_STRING."},
-    {.name = "uid", .type = F_STRING, .doc = "uid of type F_STRING."},
+    {.name = "apiVersion", .type = F_STRING, .doc = "Group and version of this object's form."},
+    {.name = "fieldPath", .type = F_STRING, .doc = "The part of it that is meant."},
+    {.name = "kind", .type = F_STRING, .doc = "What this object is, in CamelCase."},
+    {.name = "name", .type = F_STRING, .doc = "Its name."},
+    {.name = "namespace", .type = F_STRING, .doc = "Its namespace."},
+    {.name = "resourceVersion", .type = F_STRING, .doc = "The version of it that is meant."},
+    {.name = "uid", .type = F_STRING, .doc = "Its UID."},
     {0},
 };
 static const struct shape shape_part_object_reference = {
     .name = "ObjectReference",
     .fields = fields_part_object_reference,
-    .doc = "The type ObjectReference.",
+    .doc = "Another object.",
 };
 
 static const struct field fields_part_endpoint[] = {
@@ -86,46 +92,50 @@ static const struct field fields_part_endpoint[] = {
      .item = F_STRING,
      .flags = FIELD_REQUIRED,
      .list = LIST_SET,
-     .doc = "addresses of type F_STRING."},
+     .doc = "As addresses of Kubernetes' own type Endpoint."},
     {.name = "conditions",
      .type = F_OBJECT,
      .of = &shape_part_endpoint_conditions,
-     .doc = "conditions of type EndpointConditions."},
+     .doc = "As conditions of Kubernetes' own type Endpoint."},
     {.name = "deprecatedTopology",
      .type = F_MAP,
      .item = F_STRING,
-     .doc = "deprecatedTopology of type F_STRING."},
+     .doc = "As deprecatedTopology of Kubernetes' own type Endpoint."},
     {.name = "hints",
      .type = F_OBJECT,
      .of = &shape_part_endpoint_hints,
-     .doc = "hints of type EndpointHints."},
-    {.name = "hostname", .type = F_STRING, .doc = "hostname of type F_STRING."},
-    {.name = "nodeName", .type = F_STRING, .doc = "nodeName of type F_STRING."},
+     .doc = "As hints of Kubernetes' own type Endpoint."},
+    {.name = "hostname", .type = F_STRING, .doc = "As hostname of Kubernetes' own type Endpoint."},
+    {.name = "nodeName", .type = F_STRING, .doc = "As nodeName of Kubernetes' own type Endpoint."},
     {.name = "targetRef",
      .type = F_OBJECT,
      .of = &shape_part_object_reference,
      .is_atomic = true,
-     .doc = "targetRef of type ObjectReference."},
-    {.name = "zone", .type = F_STRING, .doc = "zone of type F_STRING."},
+     .doc = "As targetRef of Kubernetes' own type Endpoint."},
+    {.name = "zone", .type = F_STRING, .doc = "As zone of Kubernetes' own type Endpoint."},
     {0},
 };
 static const struct shape shape_part_endpoint = {
     .name = "Endpoint",
     .fields = fields_part_endpoint,
-    .doc = "The type Endpoint.",
+    .doc = "As Kubernetes' own type Endpoint.",
 };
 
 static const struct field fields_part_endpoint_port[] = {
-    {.name = "appProtocol", .type = F_STRING, .doc = "appProtocol of type F_STRING."},
-    {.name = "name", .type = F_STRING, .doc = "name of type F_STRING."},
-    {.name = "port", .type = F_INT32, .doc = "port of type F_INT32."},
-    {.name = "protocol", .type = F_STRING, .doc = "protocol of type F_STRING."},
+    {.name = "appProtocol",
+     .type = F_STRING,
+     .doc = "As appProtocol of Kubernetes' own type EndpointPort."},
+    {.name = "name", .type = F_STRING, .doc = "As name of Kubernetes' own type EndpointPort."},
+    {.name = "port", .type = F_INT32, .doc = "As port of Kubernetes' own type EndpointPort."},
+    {.name = "protocol",
+     .type = F_STRING,
+     .doc = "As protocol of Kubernetes' own type EndpointPort."},
     {0},
 };
 static const struct shape shape_part_endpoint_port = {
     .name = "EndpointPort",
     .fields = fields_part_endpoint_port,
-    .doc = "The type EndpointPort.",
+    .doc = "As Kubernetes' own type EndpointPort.",
 };
 
 static const struct field fields_endpoint_slice[] = {
@@ -133,23 +143,25 @@ static const struct field fields_endpoint_slice[] = {
      .type = F_STRING,
      .flags = FIELD_REQUIRED,
      .dflt = "\"\"",
-     .doc = "addressType of type F_STRING."},
-    {.name = "apiVersion", .type = F_STRING, .doc = "apiVersion of type F_STRING."},
+     .doc = "IPv4, IPv6 or FQDN. Cannot be changed."},
+    {.name = "apiVersion", .type = F_STRING, .doc = "Group and version of this object's form."},
     {.name = "endpoints",
      .type = F_LIST,
      .item = F_OBJECT,
      .of = &shape_part_endpoint,
      .list = LIST_ATOMIC,
-     .doc = "endpoints of type Endpoint."},
-    {.name = "kind", .type = F_STRING, .doc = "kind of type F_STRING."},
-    {.name = "metadata", .type = F_META, .doc = "metadata of type ObjectMeta."},
+     .doc = "The addresses."},
+    {.name = "kind", .type = F_STRING, .doc = "What this object is, in CamelCase."},
+    {.name = "metadata",
+     .type = F_META,
+     .doc = "Name, namespace, labels and the rest that every object has."},
     {.name = "ports",
      .type = F_LIST,
      .item = F_OBJECT,
      .of = &shape_part_endpoint_port,
      .list = LIST_ATOMIC,
      .items_atomic = true,
-     .doc = "ports of type EndpointPort."},
+     .doc = "Ports of each."},
     {0},
 };
 const struct shape shape_endpoint_slice = {
@@ -157,5 +169,5 @@ const struct shape shape_endpoint_slice = {
     .fields = fields_endpoint_slice,
     .ref = "io.k8s.api.discovery.v1.EndpointSlice",
     .rules = rules_endpoint_slice,
-    .doc = "The type EndpointSlice.",
+    .doc = "Addresses behind a Service.",
 };
