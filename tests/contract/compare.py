@@ -402,8 +402,13 @@ def differences(a, b, path="$"):
         yield path, a, b
 
 
+USED = set()  # of ALLOWED
+
+
 def allowed(name, path):
-    return any(fnmatch.fnmatchcase(name, n) and fnmatch.fnmatchcase(path, p) for n, p, _ in ALLOWED)
+    found = {i for i, (n, p, _) in enumerate(ALLOWED) if fnmatch.fnmatchcase(name, n) and fnmatch.fnmatchcase(path, p)}
+    USED.update(found)
+    return bool(found)
 
 
 def short(v, other=None):
@@ -435,6 +440,11 @@ def main():
                 print(f"#   {where}\n#     ours:           {short(a, b)}\n#     kube-apiserver: {short(b, a)}")
             if options.verbose:
                 print(f"#   {short(mine)}")
+    if options.all:
+        count += 1
+        idle = [ALLOWED[i][:2] for i in range(len(ALLOWED)) if i not in USED]
+        bad += bool(idle)
+        print(f"{'not ok' if idle else 'ok'} {count} - nothing is listed that does not differ", *idle, sep="\n#   ")
     print(f"1..{count}")
     return 1 if bad else 0
 
@@ -445,6 +455,7 @@ for flag in ("--ours", "--ours-ca", "--theirs", "--theirs-ca", "--cert", "--key"
 parser.add_argument("--namespaces", required=True, type=lambda s: s.split(","), help="one for each file")
 parser.add_argument("--untracked", action="store_true", help="managedFields are not compared")
 parser.add_argument("--verbose", action="store_true")
+parser.add_argument("--all", action="store_true", help="these are all files: each line of ALLOWED must be of use")
 parser.add_argument("files", nargs="+")
 options = parser.parse_args()
 sys.exit(main())
