@@ -67,6 +67,7 @@ ALLOWED = [
     ("scale: parent", "$.body.metadata.managedFields", "an owner of replicas comes twice there; here it is who scaled"),
     ("*", "* order", "members of an object have no order; of metadata alone they come as stored here"),
     ("invalid: *", "$.headers.Warning", "volumes that nobody mounts are warned of here"),
+    ("kinds: a claim with everything", "$.headers.Warning", "a claim that will be refused for its pod's metadata is warned of here"),
     ("names: a name ?${repeat:*T | template?", "$.*", "templates have a rule on their names here: a network policy is named after them"),
     ("decoding: a type of body ?application/vnd.kubernetes.protobuf*", "$.*", "read there, and a panic"),
     ("decoding: no object*SandboxList*", "$.body.*", "the rules are asked of what is no Sandbox there, and fail"),
