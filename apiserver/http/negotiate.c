@@ -238,9 +238,10 @@ int negotiate(const struct pairs *headers, const struct pairs *params, enum nego
               struct negotiated *ret, struct err *err)
 {
     struct negotiated n = {0};
-    bool is_watch = purpose == NEGOTIATE_WATCH;
-    if (!find_offer(headers, purpose, &n) || (is_watch && n.media != MEDIA_JSON))
-        return err_set(err, ERR_NOT_ACCEPTABLE, "%s", is_watch ? accepted_watch : accepted);
+    if (!find_offer(headers, purpose, &n))
+        return err_set(err, ERR_NOT_ACCEPTABLE, "%s", accepted);
+    if (purpose == NEGOTIATE_WATCH && n.media != MEDIA_JSON)
+        return err_set(err, ERR_NOT_ACCEPTABLE, "%s", accepted_watch);
     n.is_pretty = wants_pretty(headers, params, n.is_pretty);
     *ret = n;
     return 0;

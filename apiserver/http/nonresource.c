@@ -36,7 +36,7 @@ int nonresource_serve(struct pipeline *p, struct request *req, struct response *
     int r = documents_serve(p->documents, req, path, resp, &is_found, err);
     if (r < 0 || is_found)
         return r;
-    if (is_below(path, "/openapi"))
+    if (is_below(path, "/openapi/v3"))
         resp->status = 404; /* without a body, as kube-apiserver */
     else
         respond_not_found(resp);

@@ -103,11 +103,11 @@ int params_list_version(const struct list_options *o, struct read_version *ret, 
     struct err cause = {0};
     int64_t rev = 0;
     const char *text = o->resource_version;
-    if (text && *text && parse_version(text, &rev, &cause) < 0)
-        return bad_version(text, ERR_BAD_REQUEST, "invalid resource version: ", &cause, err);
-    if (o->continue_token && *o->continue_token && rev > 0)
+    if (o->continue_token && *o->continue_token && text && *text && strcmp(text, "0") != 0)
         return err_set(err, ERR_BAD_REQUEST,
                        "specifying resource version is not allowed when using continue");
+    if (text && *text && parse_version(text, &rev, &cause) < 0)
+        return bad_version(text, ERR_BAD_REQUEST, "invalid resource version: ", &cause, err);
     bool is_exact = o->match && *o->match ? strcmp(o->match, "Exact") == 0 : o->limit > 0;
     *ret = version_of(text, rev, is_exact ? READ_EXACT : READ_AT_LEAST);
     return 0;
@@ -486,8 +486,9 @@ static const struct {
 } units[] = {{"ns", 1e-6}, {"us", 1e-3}, {"\302\265s", 1e-3}, {"\316\274s", 1e-3},
              {"ms", 1},    {"s", 1e3},   {"m", 60e3},         {"h", 3600e3}};
 
-/* One number with its unit; the number of bytes, 0 when it is none. */
-static size_t duration_part(const char *s, double *ret_ms)
+/* One number with its unit; the number of bytes, 0 when it is none, and then *why what Go says of
+ * it. */
+static size_t duration_part(const char *s, double *ret_ms, char **why)
 {
     size_t digits = strspn(s, "0123456789."), unit = strcspn(s + digits, "0123456789.");
     char *end;
@@ -501,6 +502,8 @@ static size_t duration_part(const char *s, double *ret_ms)
             *ret_ms = v * units[i].ms;
             return digits + unit;
         }
+    SCOPED_FREE char *name = xstrndup(s + digits, unit);
+    *why = unit ? xasprintf("unknown unit \"%s\" in", name) : xstrdup("missing unit in");
     return 0;
 }
 
@@ -509,19 +512,21 @@ int params_duration(const char *text, int64_t *ret_ms, struct err *err)
     const char *at = text + (*text == '-' || *text == '+');
     double total = 0, part = 0;
     size_t n = 0;
+    SCOPED_FREE char *why = NULL;
     if (strcmp(at, "0") == 0) {
         *ret_ms = 0;
         return 0;
     }
     do {
-        n = duration_part(at, &part);
+        n = duration_part(at, &part, &why);
         at += n;
         total += part;
     } while (n && *at);
     SCOPED(buf_fini) struct buf quoted = {0};
     buf_go_quote(&quoted, text, strlen(text));
     if (!n || total > 9e15)
-        return err_set(err, ERR_BAD_REQUEST, "invalid duration %s", buf_cstr(&quoted));
+        return err_set(err, ERR_BAD_REQUEST, "%s duration %s", why ? why : "invalid",
+                       buf_cstr(&quoted));
     *ret_ms = *text == '-' ? -(int64_t)total : (int64_t)total;
     return 0;
 }

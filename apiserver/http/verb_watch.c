@@ -159,6 +159,8 @@ static int64_t timeout_of(struct pipeline *p, const struct list_options *o)
 {
     if (o->timeout_s > 0)
         return (o->timeout_s < TIMEOUT_MAX_S ? o->timeout_s : TIMEOUT_MAX_S) * 1000;
+    if (o->timeout_s < 0)
+        return 1; /* over already */
     return (int64_t)(TIMEOUT_MIN_MS + rand_below(p->config.randomness, TIMEOUT_MIN_MS));
 }
 

@@ -227,10 +227,16 @@ static int parse_exact(struct lexer *l, struct requirement *r, struct err *err)
 static int refuse_found(struct err *found, struct err *err)
 {
     SCOPED(buf_fini) struct buf text = {0};
-    for (size_t i = 0; i < found->n_causes; i++)
-        buf_printf(&text, "%s%s: %s", i ? ", " : "", found->causes[i].field,
-                   found->causes[i].message);
-    const char *open = found->n_causes > 1 ? "[" : "", *close = found->n_causes > 1 ? "]" : "";
+    size_t n_fields = 0;
+    for (size_t i = 0; i < found->n_causes; i++) {
+        const char *field = found->causes[i].field, *message = found->causes[i].message;
+        const char *reason = strstr(message, "\": ");
+        if (i && reason && strcmp(field, found->causes[i - 1].field) == 0)
+            buf_printf(&text, "; %s", reason + strlen("\": "));
+        else
+            buf_printf(&text, "%s%s: %s", n_fields++ ? ", " : "", field, message);
+    }
+    const char *open = n_fields > 1 ? "[" : "", *close = n_fields > 1 ? "]" : "";
     return err_set(err, ERR_BAD_REQUEST, "%s%s%s", open, buf_cstr(&text), close);
 }
 
@@ -431,6 +437,10 @@ static int parse_term(struct selector *s, const struct kind *kind, const char *t
     struct field_term term = {.is_not = *op == '!'};
     if (unescape(op + n, end, &term.value, err) < 0)
         return -(int)err->code;
+    if (op == p && !*term.value) { /* asks for nothing */
+        free(term.value);
+        return 0;
+    }
     struct err *first = unknown->code == ERR_NONE ? unknown : NULL;
     if (field_of(kind, (struct str){p, (size_t)(op - p)}, &term, first) < 0) {
         free(term.value);

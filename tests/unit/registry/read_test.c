@@ -263,6 +263,7 @@ static const struct {
     {"eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6NSwic3RhcnQiOiIifQ",
      "encoded start key empty (version meta.k8s.io/v1)"},
     {"eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6NSwic3RhcnQiOiIuLi8uLi94In0", "../../x"},
+    {"x", "illegal base64 data at input byte 0"},
     {"a*b", "illegal base64 data at input byte 1"},
     {"x", "illegal base64 data at input byte 0"},
     {"eyJ2IjoxfQ",

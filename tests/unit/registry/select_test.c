@@ -82,6 +82,8 @@ static const struct {
     {"", "metadata.name=a\\=b", ""},
     {"", "metadata.name=a\\\\b", ""},
     {"", "metadata.name=a,", "a"},
+    {"", "=", "abcde"},
+    {"", "!=,==", "abcde"},
     {"app=db", "metadata.name=a", ""},
 };
 
@@ -116,6 +118,12 @@ static const struct {
     {"app ~ web", "",
      "unable to parse requirement: found '~', expected: in, notin, =, ==, !=, gt, lt"},
     {"-x=1", "", "unable to parse requirement: <nil>: Invalid value: \"-x\": name part " QN},
+    {"x.io/=1", "",
+     "unable to parse requirement: <nil>: Invalid value: \"x.io/\": name part must be non-empty; "
+     "name part " QN},
+    {"app in (a$,b$)", "",
+     "unable to parse requirement: [values[0][app]: Invalid value: \"a$\": " LV
+     ", values[1][app]: Invalid value: \"b$\": " LV "]"},
     {"a/b/c=1", "",
      "unable to parse requirement: <nil>: Invalid value: \"a/b/c\": a valid label key " QN
      " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"},
