@@ -128,6 +128,7 @@ soak: deps ## a thousand claimers against three servers whose leader is killed e
 	$(Q)ROUNDS=20 SERVER=$(SERVER) bash tests/scale/claims.sh
 contract: deps ## each numbered check of the Kubernetes API contract on a real cluster, as a table
 	$(Q)$(MAKE) --no-print-directory WERROR=1 all func-targets
+	$(Q)$(MAKE) --no-print-directory SAN=address,undefined WERROR=1 all
 	$(Q)tests/contract/run
 demo: deps ## cluster up, install, one Sandbox, one command in it
 	$(Q)hack/demo

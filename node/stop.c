@@ -19,20 +19,35 @@ static void wake_in(int64_t *wait_ms, int64_t ms)
         *wait_ms = ms;
 }
 
-/* The time that is left to it, ms. */
+static int64_t seconds_ms(int64_t seconds)
+{
+    return (seconds < 0 ? 0 : seconds > GRACE_MAX_S ? GRACE_MAX_S : seconds) * 1000;
+}
+
+/* ms that are left to a Pod that is deleted. The cluster's time includes the grace period and is
+ * cut to whole seconds, so up to one more is left, but never more than the whole period. */
+static int64_t deletion_grace_ms(const struct runner *r, const struct run *run, int64_t until_ms)
+{
+    int64_t whole_ms = seconds_ms(json_i64_or(run->pod, "metadata.deletionGracePeriodSeconds", 0));
+    int64_t left_ms = until_ms + 1000 - run_now_ms(r);
+    int64_t least_ms = left_ms < whole_ms ? left_ms : whole_ms;
+    return least_ms > 0 ? least_ms : 0;
+}
+
+/* The time that is left to a container, ms. */
 static int64_t grace_ms(const struct runner *r, const struct run *run, const struct member *m)
 {
     int64_t until_ms,
         grace_s = json_i64_or(run->pod, "spec.terminationGracePeriodSeconds", GRACE_DEFAULT_S);
     const char *deleted = json_str(run->pod, "metadata.deletionTimestamp");
-    if (deleted && clock_parse_rfc3339(deleted, &until_ms) == 0) /* it includes the grace period */
-        return until_ms > run_now_ms(r) ? until_ms - run_now_ms(r) : 0;
+    if (deleted && clock_parse_rfc3339(deleted, &until_ms) == 0)
+        return deletion_grace_ms(r, run, until_ms);
     for (int k = 0; k < PROBE_KINDS; k++) {
         struct probe probe = probe_read(m->spec, (enum probe_kind)k);
         if (m->is_unhealthy && probe.spec && k != PROBE_READINESS && probe.grace_ms >= 0)
             return probe.grace_ms;
     }
-    return (grace_s < 0 ? GRACE_DEFAULT_S : grace_s > GRACE_MAX_S ? GRACE_MAX_S : grace_s) * 1000;
+    return seconds_ms(grace_s);
 }
 
 static void signal_it(struct runner *r, const struct run *run, const struct instance *i, int number)
