@@ -54,7 +54,9 @@ judge alone
 server_stop
 is "the server ends with exit code 0" 0 $?
 
-if kube_is_built; then
+if [ -n "$SLOW" ]; then
+    : # what a sanitizer can see here it has seen
+elif kube_is_built; then
     etcd_stop "$ETCD_DIR"
     rm -rf "$ETCD_DIR/data" # what the road before has left in namespaces that nobody made
     etcd_up

@@ -111,13 +111,14 @@ nothing_left() {
 }
 
 node_finish() {
-    local rc=$? link
+    local rc=$? end=scale_finish
+    [ -z "${STANDALONE:-}" ] || end=finish
     # What the node runs outlives it.
     [ -z "$NODE_PID" ] || node_kill TERM 2>/dev/null || :
     if [ -d "$DATA/storage" ]; then node_podman rm -af -t 0 >/dev/null 2>&1; fi
     umount -l "$DATA/storage/overlay" 2>/dev/null
     (exit $rc)
-    if [ -n "${STANDALONE:-}" ]; then finish; else scale_finish; fi
+    $end
 }
 trap node_finish EXIT
 
