@@ -18,7 +18,8 @@ ip link set lo up
 ip link add out0 type veth peer name out1 && ip address add 192.0.2.2/24 dev out0 && ip link set out0 up && ip link set out1 up
 ip route add default via 192.0.2.1
 mount --make-rprivate /
-mkdir -p /var/lib/cni && mount -t tmpfs tmpfs /var/lib/cni # where addresses are noted that are given away
+# Where addresses are noted that are given away, and where the engine keeps the network namespaces of containers.
+for folder in /var/lib/cni /run/netns; do mkdir -p $folder && mount -t tmpfs tmpfs $folder; done
 if [ -n "${STANDALONE:-}" ]; then
     # shellcheck source=tests/func/lib.sh
     . "$(dirname "${BASH_SOURCE[0]}")/../func/lib.sh"
@@ -101,13 +102,13 @@ inside() {
 # said POD [NAME]: what the newest run of a container has written.
 said() { node_podman logs "$(get "$1" "[.status.containerStatuses[]?, .status.initContainerStatuses[]?] | .[] | select(.name == \"${2:-main}\") | .containerID" | sed 's|podman://||')" 2>&1; }
 
-# nothing_left TEXT: no container, no folder, no mount, no interface and no address of any Pod.
+# nothing_left TEXT: no container, no folder, no mount, no interface, no address and no network namespace of any Pod.
 nothing_is_left() {
     [ -z "$(node_podman ps -aq)" ] && [ -z "$(ls "$DATA/pods")" ] && ! grep -q " $DATA/pods/" /proc/self/mountinfo &&
-        ! ip -o link | grep -q 'master sandbox0' && [ -z "$(find /var/lib/cni -name '10.*')" ]
+        ! ip -o link | grep -q 'master sandbox0' && [ -z "$(find /var/lib/cni -name '10.*')" ] && [ -z "$(ls /run/netns)" ]
 }
 nothing_left() {
-    if within 60 nothing_is_left; then ok "$1"; else not_ok "$1" "$(node_podman ps -a; ls "$DATA/pods"; grep " $DATA/pods/" /proc/self/mountinfo; ip -o link; find /var/lib/cni)"; fi
+    if within 60 nothing_is_left; then ok "$1"; else not_ok "$1" "$(node_podman ps -a; ls "$DATA/pods"; grep " $DATA/pods/" /proc/self/mountinfo; ip -o link; find /var/lib/cni; ls /run/netns)"; fi
 }
 
 node_finish() {
