@@ -41,7 +41,7 @@ static unsigned say(const char *uid, const char *note, int64_t now_ms)
     return way == EVENT_NEW ? 1 : repeat.count;
 }
 
-START_TEST(test_series)
+START_TEST(test_series) /* IL-120 */
 {
     ck_assert_uint_eq(say("a", "x", 0), 1);
     ck_assert_uint_eq(say("a", "y", 0), 1); /* other words */
@@ -56,7 +56,7 @@ END_TEST
 
 /* Something that flaps twenty times a second, with the same words and with ever new ones: one event
  * a second, and none of the repetitions is lost from the count. */
-START_TEST(test_flood)
+START_TEST(test_flood) /* IL-120 */
 {
     const int seconds = 100, rate = 20;
     int told[2] = {0};
