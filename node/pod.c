@@ -190,7 +190,6 @@ struct pod *pod_new(const cJSON *tree, const struct pod_settings *settings)
 {
     const cJSON *spec = json_get(tree, "spec"), *status = json_get(tree, "status");
     const char *uid = json_str(tree, "metadata.uid");
-    const char *restart = json_str_or(spec, "restartPolicy", "Always");
     if (!uid || !json_str(tree, "metadata.name"))
         return NULL;
     struct pod *p = xcalloc(1, sizeof *p);
@@ -203,9 +202,7 @@ struct pod *pod_new(const cJSON *tree, const struct pod_settings *settings)
     str_to_u64(json_str_or(tree, "metadata.resourceVersion", ""), &p->rev);
     read_containers(p, json_get(spec, "initContainers"), true);
     read_containers(p, json_get(spec, "containers"), false);
-    p->restart = strcmp(restart, "Never") == 0       ? POD_RESTART_NEVER
-                 : strcmp(restart, "OnFailure") == 0 ? POD_RESTART_ON_FAILURE
-                                                     : POD_RESTART_ALWAYS;
+    p->restart = plan_restart_policy(tree);
     read_fault(p, tree, settings);
     p->stage = read_stage(status);
     p->restarts = read_restarts(status);
@@ -272,8 +269,8 @@ static const struct transition *transition_from(const struct pod *p, enum pod_st
 /* A container that ended is started again, if its Pod wants that. */
 static enum pod_stage restarted(const struct pod *p, enum pod_stage to)
 {
-    bool again = (to == POD_FAILED && p->restart != POD_RESTART_NEVER) ||
-                 (to == POD_DONE && p->restart == POD_RESTART_ALWAYS);
+    bool again = (to == POD_FAILED && p->restart != RESTART_NEVER) ||
+                 (to == POD_DONE && p->restart == RESTART_ALWAYS);
     return again ? POD_CRASHED : to;
 }
 

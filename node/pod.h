@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "node/plan.h"
+
 #define POD_ANNOTATION_FAULT "node.agent-sandbox.dev/fault"       /* a name of pod_fault_names */
 #define POD_ANNOTATION_START "node.agent-sandbox.dev/start-delay" /* a duration like 20s */
 #define POD_LABEL_SIMULATED "node.agent-sandbox.dev/simulated"    /* of nodes: "true" */
@@ -58,7 +60,7 @@ struct pod {                                  /* pod_free */
     char *started_at;                         /* status.startTime, NULL = none yet */
     struct pod_container *containers;
     unsigned n_containers;
-    enum { POD_RESTART_ALWAYS, POD_RESTART_ON_FAILURE, POD_RESTART_NEVER } restart;
+    enum restart_policy restart;
     enum pod_fault fault;
     int64_t start_ms; /* this Pod's own */
     enum pod_stage stage;

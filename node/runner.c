@@ -23,8 +23,9 @@
 
 /* ---- the cluster's news ---- */
 
-static void take_event(struct runner *r, const cJSON *object, bool is_delete)
+static void on_event(void *ctx, const cJSON *object, bool is_delete)
 {
+    struct runner *r = ctx;
     const char *uid = json_str_or(object, "metadata.uid", "");
     cJSON *pod = is_delete ? NULL : json_copy(object);
     pthread_mutex_lock(&r->lock);
@@ -37,11 +38,6 @@ static void take_event(struct runner *r, const cJSON *object, bool is_delete)
         map_put(r->runs, uid, run_new(uid, pod));
     pthread_mutex_unlock(&r->lock);
     loop_add(r->pods, uid);
-}
-
-static void on_event(void *ctx, const cJSON *object, bool is_delete)
-{
-    take_event(ctx, object, is_delete);
 }
 
 struct absence {
@@ -93,7 +89,7 @@ static void on_replace(void *ctx, const cJSON *const *objects, size_t n, const c
     struct absence absence = {.present = map_new()};
     for (size_t i = 0; i < n; i++) {
         map_put(absence.present, json_str_or(objects[i], "metadata.uid", ""), r);
-        take_event(r, objects[i], false);
+        on_event(r, objects[i], false);
     }
     pthread_mutex_lock(&r->lock);
     map_each(r->runs, note_absent, &absence);

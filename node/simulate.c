@@ -22,7 +22,7 @@
 struct node {
     char *name;
     char address[ADDRESS_TEXT_SIZE];
-    int pods; /* bound to it, and on their way */
+    int pods; /* bound to it, and on their way there */
     bool is_registered;
 };
 
@@ -180,6 +180,7 @@ struct step {
     const char *method, *content_type;
     cJSON *body;
     struct node *node; /* of a binding */
+    uint64_t rev;      /* of the Pod */
     char ip[ADDRESS_TEXT_SIZE];
 };
 
@@ -225,14 +226,28 @@ static void prepare_unschedulable(const struct simulation *s, const struct pod *
     t->body = pod_unschedulable_patch(p, why, clock_unix_s(s->config.clock));
 }
 
-static void prepare_bind(struct simulation *s, const struct pod *p, struct step *t)
+/* node NULL: to none. */
+static void move_to(struct simulation *s, struct pod *p, struct node *node)
+{
+    struct node *before = node_of(s, p);
+    if (before)
+        before->pods--;
+    free(p->node);
+    p->node = xstrdup(node ? node->name : "");
+    if (node)
+        node->pods++;
+}
+
+/* The Pod counts on its node from now on, so that it does so once whether its event or the call's
+ * answer comes first. */
+static void prepare_bind(struct simulation *s, struct pod *p, struct step *t)
 {
     t->node = choose_node(s);
     if (t->node) {
-        t->node->pods++; /* until the Pod says so itself, or the call fails */
         t->path = path_of(p, "/binding");
         t->method = "POST";
         t->body = pod_binding(p, t->node->name);
+        move_to(s, p, t->node);
     } else if (p->is_called_unschedulable) {
         t->plan = (struct pod_plan){.act = POD_WAIT, .wait_ms = FULL_AGAIN_MS};
     } else {
@@ -255,10 +270,11 @@ static void prepare_enter(struct simulation *s, const struct pod *p, struct step
 }
 
 /* Lock held. */
-static void prepare(struct simulation *s, const struct pod *p, struct step *t)
+static void prepare(struct simulation *s, struct pod *p, struct step *t)
 {
     t->plan = pod_plan(p, &s->config.pods, now_ms(s));
     t->uid = xstrdup(p->uid);
+    t->rev = p->rev;
     switch (t->plan.act) {
     case POD_WAIT:
         break;
@@ -290,12 +306,14 @@ static void count(struct simulation *s, const struct step *t, int rc)
     }
 }
 
-/* Bound, before its event says so. */
-static void move_to(struct pod *p, struct node *node)
+/* An event of before the binding may have taken the node away again; a binding that failed takes it
+ * away unless an event has brought news. */
+static void settle_binding(struct simulation *s, struct pod *p, const struct step *t, int rc)
 {
-    free(p->node);
-    p->node = xstrdup(node->name);
-    node->pods++;
+    if (rc == 0 && !*p->node)
+        move_to(s, p, t->node);
+    else if (rc < 0 && p->rev == t->rev)
+        move_to(s, p, NULL);
 }
 
 /* What the call led to, with the Pod as the cluster has it now, if it said. */
@@ -308,10 +326,8 @@ static void conclude(struct simulation *s, const char *key, struct step *t, int 
     struct pod *p = map_get(s->pods, key);
     bool is_same = p && strcmp(p->uid, t->uid) == 0;
     count(s, t, rc);
-    if (t->node)
-        t->node->pods--; /* from now on its Pod counts, if it got there */
-    if (t->node && rc == 0 && is_same && !*p->node)
-        move_to(p, t->node);
+    if (t->node && is_same)
+        settle_binding(s, p, t, rc);
     if (*t->ip)
         address_give_back(s->addresses, t->ip); /* the Pod takes it, if it was written there */
     if (written && is_same)
@@ -333,7 +349,7 @@ static int work(void *ctx, const char *key, struct loop_result *ret)
     SCOPED(json_free_p) cJSON *answer = NULL;
     SCOPED(err_fini) struct err err = {0};
     pthread_mutex_lock(&s->lock);
-    const struct pod *p = map_get(s->pods, key);
+    struct pod *p = map_get(s->pods, key);
     if (p)
         prepare(s, p, &t);
     pthread_mutex_unlock(&s->lock);

@@ -54,18 +54,9 @@ static int events_pass(struct house *h, const char *what, struct loop_result *re
 /* A namespace that every server has. */
 static int first_pass(struct house *h, const char *what, struct loop_result *ret, struct err *err)
 {
-    cJSON *namespace = json_object();
-    struct err e = {0};
     (void)ret;
-    json_set_str(namespace, "apiVersion", "v1");
-    json_set_str(namespace, "kind", "Namespace");
-    json_set_str(json_ensure_object(namespace, "metadata"), "name", what);
-    int rc = pass_create(&h->env, &kind_namespace, "", namespace, HOUSE_MANAGER, NULL, &e);
-    if (rc == -ERR_ALREADY_EXISTS) {
-        err_fini(&e);
-        return 0;
-    }
-    return rc < 0 ? err_move(err, &e) : 0;
+    return pass_ensure(&h->env, &kind_namespace, "", house_named("v1", "Namespace", what),
+                       HOUSE_MANAGER, err);
 }
 
 static int crds_pass(struct house *h, const char *what, struct loop_result *ret, struct err *err)

@@ -225,16 +225,8 @@ static int owner_state(const struct pass_env *env, const struct object *o, const
 
 /* Takes references to these owners away. */
 struct removal {
-    const char *const *uids; /* NULL-terminated */
+    char *const *uids; /* NULL-terminated */
 };
-
-static bool has_uid(const char *const *uids, const char *uid)
-{
-    for (; *uids; uids++)
-        if (strcmp(*uids, uid) == 0)
-            return true;
-    return false;
-}
 
 static bool remove_references(void *ctx, cJSON *object)
 {
@@ -243,7 +235,7 @@ static bool remove_references(void *ctx, cJSON *object)
     bool is_changed = false;
     for (cJSON *ref = refs ? refs->child : NULL, *next; ref; ref = next) {
         next = ref->next;
-        if (!has_uid(r->uids, json_str_or(ref, "uid", "")))
+        if (!strv_has(r->uids, json_str_or(ref, "uid", "")))
             continue;
         json_remove_node(refs, ref);
         is_changed = true;
@@ -253,24 +245,7 @@ static bool remove_references(void *ctx, cJSON *object)
 
 static bool remove_finalizer(void *ctx, cJSON *object)
 {
-    cJSON *list = json_at(object, "metadata.finalizers"), *f;
-    cJSON_ArrayForEach(f, list)
-    {
-        if (cJSON_IsString(f) && strcmp(f->valuestring, ctx) == 0) {
-            json_remove_node(list, f);
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Gone meanwhile is as good. */
-static int forgive(int rc, struct err *err)
-{
-    if (rc != -ERR_NOT_FOUND && rc != -ERR_CONFLICT)
-        return rc;
-    err_fini(err);
-    return 0;
+    return json_remove_str(json_at(object, "metadata.finalizers"), ctx);
 }
 
 static int drop_finalizer(const struct pass_env *env, const struct object *o, const char *name,
@@ -284,11 +259,11 @@ static int drop_finalizer(const struct pass_env *env, const struct object *o, co
                                  .change = remove_finalizer,
                                  .ctx = copy,
                                  .field_manager = HOUSE_MANAGER};
-    return forgive(pass_update(env, &update, NULL, err), err);
+    return house_forgive(pass_update(env, &update, NULL, err), err);
 }
 
-static int drop_references(const struct pass_env *env, const struct object *o,
-                           const char *const *uids, struct err *err)
+static int drop_references(const struct pass_env *env, const struct object *o, char *const *uids,
+                           struct err *err)
 {
     struct removal removal = {uids};
     struct pass_update update = {.kind = o->kind,
@@ -298,7 +273,7 @@ static int drop_references(const struct pass_env *env, const struct object *o,
                                  .change = remove_references,
                                  .ctx = &removal,
                                  .field_manager = HOUSE_MANAGER};
-    return forgive(pass_update(env, &update, NULL, err), err);
+    return house_forgive(pass_update(env, &update, NULL, err), err);
 }
 
 static int delete_object(const struct pass_env *env, const struct object *o,
@@ -309,7 +284,7 @@ static int delete_object(const struct pass_env *env, const struct object *o,
                               .name = o->name,
                               .uid = o->uid,
                               .propagation = propagation};
-    return forgive(pass_delete(env, &del, err), err);
+    return house_forgive(pass_delete(env, &del, err), err);
 }
 
 /* ---- finalizers of an owner ---- */
@@ -329,7 +304,7 @@ static bool blocks(const struct object *dependent, const char *owner_uid)
 static int each_dependent(const struct pass_env *env, const struct object *owner, bool is_orphaning,
                           char *const *keys, size_t *ret_blocking, struct err *err)
 {
-    const char *const uids[] = {owner->uid, NULL};
+    char *const uids[] = {owner->uid, NULL};
     int rc = 0;
     for (; rc == 0 && keys && *keys; keys++) {
         const struct kind *kind;
@@ -393,7 +368,7 @@ static int follow_owners(const struct pass_env *env, const struct object *o, str
     if (rc == 0 && gone && there == 0)
         rc = delete_object(env, o, NULL, err);
     else if (rc == 0 && gone)
-        rc = drop_references(env, o, (const char *const *)gone, err);
+        rc = drop_references(env, o, gone, err);
     strv_free(gone);
     return rc;
 }

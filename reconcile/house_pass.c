@@ -19,29 +19,33 @@ static int64_t deadline_of(const struct pass_env *env)
     return clock_monotonic_ms(env->clock) + PASS_TIMEOUT_MS;
 }
 
-/* ---- namespaces ---- */
-
-static cJSON *named(const char *kind, const char *name)
+cJSON *house_named(const char *api_version, const char *kind, const char *name)
 {
     cJSON *o = json_object();
-    json_set_str(o, "apiVersion", "v1");
+    json_set_str(o, "apiVersion", api_version);
     json_set_str(o, "kind", kind);
     json_set_str(json_ensure_object(o, "metadata"), "name", name);
     return o;
 }
 
+int house_forgive(int rc, struct err *err)
+{
+    if (rc != -ERR_NOT_FOUND && rc != -ERR_CONFLICT)
+        return rc;
+    err_fini(err);
+    return 0;
+}
+
+/* ---- namespaces ---- */
+
 static int ensure_account(const struct pass_env *env, const char *namespace_name, struct err *err)
 {
-    SCOPED(object_unref_p) struct object *present = NULL;
-    int rc = pass_get(env, &kind_service_account, namespace_name, "default", &present, err);
-    if (rc < 0 || present)
-        return rc;
     struct err e = {0};
-    rc = pass_create(env, &kind_service_account, namespace_name, named("ServiceAccount", "default"),
-                     HOUSE_MANAGER, NULL, &e);
-    bool is_fine = rc == -ERR_ALREADY_EXISTS || rc == -ERR_NOT_FOUND || rc == -ERR_FORBIDDEN;
+    int rc = pass_ensure(env, &kind_service_account, namespace_name,
+                         house_named("v1", "ServiceAccount", "default"), HOUSE_MANAGER, &e);
+    bool is_fine = rc == -ERR_NOT_FOUND || rc == -ERR_FORBIDDEN;
     if (is_fine)
-        err_fini(&e); /* it is there, or the namespace is on its way out */
+        err_fini(&e); /* the namespace is on its way out */
     return rc < 0 && !is_fine ? err_move(err, &e) : 0;
 }
 
@@ -65,11 +69,7 @@ static int empty_kind(const struct pass_env *env, const struct kind *kind,
         (*ret_left)++;
         if (o->is_terminating)
             continue;
-        rc = pass_delete(env, &del, err);
-        if (rc == -ERR_NOT_FOUND || rc == -ERR_CONFLICT) {
-            err_fini(err);
-            rc = 0;
-        }
+        rc = house_forgive(pass_delete(env, &del, err), err);
     }
     return rc;
 }
@@ -77,15 +77,7 @@ static int empty_kind(const struct pass_env *env, const struct kind *kind,
 static bool release(void *ctx, cJSON *namespace)
 {
     (void)ctx;
-    cJSON *list = json_at(namespace, "spec.finalizers"), *f;
-    cJSON_ArrayForEach(f, list)
-    {
-        if (cJSON_IsString(f) && strcmp(f->valuestring, "kubernetes") == 0) {
-            json_remove_node(list, f);
-            return true;
-        }
-    }
-    return false;
+    return json_remove_str(json_at(namespace, "spec.finalizers"), "kubernetes");
 }
 
 static int empty(const struct pass_env *env, const struct object *o, struct loop_result *ret,
@@ -281,11 +273,7 @@ int house_events_pass(const struct pass_env *env, struct loop_result *ret, struc
                                   .uid = o->uid};
         if (!is_old(o, now_ms))
             continue;
-        rc = pass_delete(env, &del, err);
-        if (rc == -ERR_NOT_FOUND || rc == -ERR_CONFLICT) {
-            err_fini(err);
-            rc = 0;
-        }
+        rc = house_forgive(pass_delete(env, &del, err), err);
     }
     ret->again_after_ms = EVENTS_EVERY_MS;
     return rc;

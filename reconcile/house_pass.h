@@ -7,6 +7,11 @@
 
 #define HOUSE_MANAGER "sandbox-apiserver" /* in managedFields */
 
+/* An object with nothing but its name; the caller's. */
+cJSON *house_named(const char *api_version, const char *kind, const char *name);
+/* What was to be changed or deleted and is gone, or another one, meanwhile: as good. */
+int house_forgive(int rc, struct err *err);
+
 /* Namespaces: default ServiceAccount, or, on its way out, its content. */
 int house_namespace_pass(const struct pass_env *env, const char *name, struct loop_result *ret,
                          struct err *err);

@@ -96,6 +96,24 @@ int pass_create(const struct pass_env *env, const struct kind *kind, const char 
     return rc;
 }
 
+int pass_ensure(const struct pass_env *env, const struct kind *kind, const char *namespace_name,
+                cJSON *take_object, const char *field_manager, struct err *err)
+{
+    SCOPED(json_free_p) cJSON *object = take_object;
+    SCOPED(object_unref_p) struct object *present = NULL;
+    struct err e = {0};
+    int rc = pass_get(env, kind, namespace_name, json_str_or(object, "metadata.name", ""), &present,
+                      err);
+    if (rc < 0 || present)
+        return rc;
+    rc = pass_create(env, kind, namespace_name, steal(&object), field_manager, NULL, &e);
+    if (rc == -ERR_ALREADY_EXISTS) { /* the cache did not know it yet */
+        err_fini(&e);
+        return 0;
+    }
+    return rc < 0 ? err_move(err, &e) : 0;
+}
+
 static int apply(void *ctx, const cJSON *old, cJSON **ret, struct err *err)
 {
     const struct pass_update *u = ctx;

@@ -42,6 +42,9 @@ int pass_get(const struct pass_env *env, const struct kind *kind, const char *na
 int pass_create(const struct pass_env *env, const struct kind *kind, const char *namespace_name,
                 cJSON *take_object, const char *field_manager, struct object **ret,
                 struct err *err);
+/* The same unless it is there already; nothing is read back. */
+int pass_ensure(const struct pass_env *env, const struct kind *kind, const char *namespace_name,
+                cJSON *take_object, const char *field_manager, struct err *err);
 struct pass_update {
     const struct kind *kind;
     const char *namespace_name, *name;

@@ -34,15 +34,6 @@ char *jwt_sign(const unsigned char key[JWT_KEY_SIZE], const cJSON *claims)
     return buf_take(&token, NULL);
 }
 
-/* In a time that does not tell where the first difference is. */
-static bool is_same(const char *a, const char *b, size_t n)
-{
-    unsigned char difference = 0;
-    for (size_t i = 0; i < n; i++)
-        difference |= (unsigned char)(a[i] ^ b[i]);
-    return difference == 0;
-}
-
 static int refuse(const char *why, struct err *err)
 {
     return err_set(err, ERR_UNAUTHORIZED, "token: %s", why);
@@ -71,7 +62,7 @@ int jwt_check(const unsigned char key[JWT_KEY_SIZE], const char *token, int64_t 
         return refuse("not one of ours", err);
     body = token + head.len;
     put_signature(key, token, (size_t)(end - token), &signature);
-    if (strlen(end + 1) != signature.len || !is_same(end + 1, signature.data, signature.len))
+    if (strlen(end + 1) != signature.len || !digest_equal(end + 1, signature.data, signature.len))
         return refuse("not signed by this server", err);
     int rc = read_claims(body, (size_t)(end - body), &claims, err);
     if (rc < 0)

@@ -383,6 +383,19 @@ void json_remove_node(cJSON *parent, cJSON *node)
     json_free(node);
 }
 
+bool json_remove_str(cJSON *list, const char *s)
+{
+    cJSON *item;
+    cJSON_ArrayForEach(item, list)
+    {
+        if (cJSON_IsString(item) && strcmp(item->valuestring, s) == 0) {
+            json_remove_node(list, item);
+            return true;
+        }
+    }
+    return false;
+}
+
 void json_remove(cJSON *object, const char *name)
 {
     json_free(json_detach(object, name));

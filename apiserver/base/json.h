@@ -98,6 +98,7 @@ void json_set_int(cJSON *object, const char *name, int64_t value);
 void json_set_bool(cJSON *object, const char *name, bool value);
 void json_push(cJSON *array, cJSON *take_value);
 void json_remove(cJSON *object, const char *name); /* nothing when absent */
+bool json_remove_str(cJSON *list, const char *s);  /* the first item that is that string, if any */
 void json_remove_node(cJSON *parent, cJSON *node); /* that very member or item of parent */
 /* owned by the caller; NULL when absent */
 cJSON *json_detach(cJSON *object, const char *name);

@@ -129,6 +129,11 @@ void digest_hmac_sha256(const void *key, size_t key_n, const void *p, size_t n,
     require(ok, "HMAC");
 }
 
+bool digest_equal(const char *a, const char *b, size_t n)
+{
+    return CRYPTO_memcmp(a, b, n) == 0;
+}
+
 void digest_print_hex(const void *p, size_t n, char *out)
 {
     print_hex(p, n, hex_lower, out);

@@ -2,6 +2,7 @@
  * Any thread. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,8 @@ void digest_sha256(const void *p, size_t n, unsigned char out[32]);
 void digest_sha512_hex(const void *p, size_t n, char out[129]); /* upper case */
 void digest_hmac_sha256(const void *key, size_t key_n, const void *p, size_t n,
                         unsigned char out[32]);
+/* Takes a time that does not tell where the first difference is. */
+bool digest_equal(const char *a, const char *b, size_t n);
 void digest_print_hex(const void *p, size_t n, char *out); /* lower case; out has 2 n + 1 bytes */
 #define NAME_HASH_SIZE 9
 /* 8 lower-case hex digits of FNV-1a 32 */

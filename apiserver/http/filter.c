@@ -263,7 +263,7 @@ static handler_fn *find_verb(const struct request *req)
         {"activity", "create", verb_activity},
         {"binding", "create", verb_binding},
         {"token", "create", verb_token},
-        {"finalize", "update", verb_finalize},
+        {"finalize", "update", verb_update},
     };
     for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
         if (strcmp(req->route.subresource, verbs[i].subresource) == 0 &&

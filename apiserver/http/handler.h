@@ -27,9 +27,9 @@ handler_fn verb_get, verb_list, verb_watch, verb_create, verb_update, verb_patch
 handler_fn verb_apply; /* a PATCH by apply, of an object, its status or its scale */
 handler_fn verb_scale_get, verb_scale_update, verb_scale_patch;
 handler_fn verb_activity;
-handler_fn verb_review;                 /* POST of a kind that is a question */
-handler_fn verb_token;                  /* of a ServiceAccount */
-handler_fn verb_binding, verb_finalize; /* verb_native.c */
+handler_fn verb_review;  /* POST of a kind that is a question */
+handler_fn verb_token;   /* of a ServiceAccount */
+handler_fn verb_binding; /* of a Pod */
 /* Paths that are no resource: discovery, OpenAPI, version, health, metrics. */
 handler_fn nonresource_serve;
 handler_fn health_serve, metrics_serve;

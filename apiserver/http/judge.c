@@ -166,10 +166,10 @@ char *judge_token(const struct judge *j, const struct object *account, const str
     SCOPED(json_free_p) cJSON *claims = json_object();
     SCOPED_FREE char *subject =
         xasprintf("system:serviceaccount:%s:%s", account->namespace_name, account->name);
-    cJSON *own = json_object(), *here = json_array();
-    json_push(here, json_string(AUDIENCE));
-    json_set(claims, "aud", audiences ? json_copy(audiences) : json_copy(here));
-    json_free(here);
+    cJSON *own = json_object(), *aud = audiences ? json_copy(audiences) : json_array();
+    if (!audiences)
+        json_push(aud, json_string(AUDIENCE));
+    json_set(claims, "aud", aud);
     json_set_int(claims, "exp", now_unix_s + life_s);
     json_set_int(claims, "iat", now_unix_s);
     json_set_str(claims, "iss", AUDIENCE);

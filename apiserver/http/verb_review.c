@@ -80,15 +80,21 @@ static int of_rules(const struct review *r, cJSON **ret, struct err *err)
     return judge_rules(r->p->config.judge, spec, namespace_name, ret, err);
 }
 
+/* UserInfo: as the spec of a review has a user, but for the name of the name. */
+static cJSON *user_info(const struct user *u)
+{
+    cJSON *info = json_object();
+    auth_describe_user(u, info);
+    json_set_str(info, "username", json_str_or(info, "user", ""));
+    json_remove(info, "user");
+    return info;
+}
+
 static int who_am_i(const struct review *r, cJSON **ret, struct err *err)
 {
-    cJSON *status = json_object(), *spec = json_object();
     (void)err;
-    auth_describe_user(&r->req->user, spec);
-    json_set_str(spec, "username", json_str_or(spec, "user", ""));
-    json_remove(spec, "user");
-    json_set(status, "userInfo", spec);
-    *ret = status;
+    *ret = json_object();
+    json_set(*ret, "userInfo", user_info(&r->req->user));
     return 0;
 }
 
@@ -105,15 +111,9 @@ static int whose_token(const struct review *r, cJSON **ret, struct err *err)
     bool is_known = rc == 0 && !user_in_group(&u, "system:unauthenticated");
     (void)err;
     json_set_bool(status, "authenticated", is_known);
-    cJSON *who = json_object();
-    if (is_known) {
-        auth_describe_user(&u, who);
-        json_set_str(who, "username", json_str_or(who, "user", ""));
-        json_remove(who, "user");
-    } else {
+    if (!is_known)
         json_set_str(status, "error", "invalid bearer token");
-    }
-    json_set(status, "user", who);
+    json_set(status, "user", is_known ? user_info(&u) : json_object());
     *ret = status;
     return 0;
 }

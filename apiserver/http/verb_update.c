@@ -1,4 +1,5 @@
-/* PUT of an object or of its status. Source: docs/kubernetes-api.md 17, 19. */
+/* PUT of an object, its status, or the finalizers of a Namespace. Source: docs/kubernetes-api.md
+ * 17, 19; for the last the Kubernetes API reference. */
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/http/body.h"
@@ -11,6 +12,16 @@ static int give_copy(void *ctx, const cJSON *old, cJSON **ret, struct err *err)
 {
     (void)old, (void)err;
     *ret = json_copy(ctx);
+    return 0;
+}
+
+/* ctx is the client's tree: of it the list counts. */
+static int set_finalizers(void *ctx, const cJSON *old, cJSON **ret, struct err *err)
+{
+    const cJSON *list = json_at(ctx, "spec.finalizers");
+    (void)err;
+    *ret = json_copy(old);
+    json_set_at(*ret, "spec.finalizers", cJSON_IsArray(list) ? json_copy(list) : json_array());
     return 0;
 }
 
@@ -28,12 +39,13 @@ int verb_update(struct pipeline *p, struct request *req, struct response *resp, 
         body_decode_object(req, r->kind, options.field_validation, &findings, &tree, err) < 0)
         return -(int)err->code;
     options.decode_findings = &findings;
+    bool is_finalize = strcmp(r->subresource, "finalize") == 0;
     struct update_request update = {.kind = r->kind,
                                     .namespace_name = r->namespace_name,
                                     .name = r->name,
                                     .is_status = strcmp(r->subresource, "status") == 0,
                                     .sent = tree,
-                                    .change = give_copy,
+                                    .change = is_finalize ? set_finalizers : give_copy,
                                     .ctx = tree};
     int result = registry_update(p->config.registry, &update, &options, &o, err);
     if (result < 0)

@@ -5,6 +5,32 @@
 
 #include "openapi/shape.h"
 
+/* What several of their tables have. */
+#define COLUMN_AGE                                                                                 \
+    {                                                                                              \
+        .name = "Age", .type = COL_DATE, .path = ".metadata.creationTimestamp",                    \
+        .doc = "Time since the object was made."                                                   \
+    }
+#define COLUMNS_EVENT(object_path, message_path)                                                   \
+    {.name = "Last Seen",                                                                          \
+     .type = COL_DATE,                                                                             \
+     .cell = CELL_LAST_SEEN,                                                                       \
+     .path = ".metadata.creationTimestamp",                                                        \
+     .doc = "Time since it last happened."},                                                       \
+        {.name = "Type", .type = COL_STRING, .path = ".type", .doc = "Normal or Warning."},        \
+        {.name = "Reason",                                                                         \
+         .type = COL_STRING,                                                                       \
+         .path = ".reason",                                                                        \
+         .doc = "What happened, in a word."},                                                      \
+        {.name = "Object",                                                                         \
+         .type = COL_STRING,                                                                       \
+         .cell = CELL_REFERENCE,                                                                   \
+         .path = object_path,                                                                      \
+         .doc = "What it happened to."},                                                           \
+    {                                                                                              \
+        .name = "Message", .type = COL_STRING, .path = message_path, .doc = "What happened."       \
+    }
+
 extern const struct kind kind_config_map, kind_core_event, kind_namespace, kind_node,
     kind_persistent_volume, kind_persistent_volume_claim, kind_pod, kind_secret, kind_service,
     kind_service_account;

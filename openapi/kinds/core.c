@@ -4,10 +4,10 @@
 #include "openapi/kinds.h"
 #include "openapi/kinds/builtin.h"
 
-#define COLUMN_AGE                                                                                 \
+#define COLUMN_DATA                                                                                \
     {                                                                                              \
-        .name = "Age", .type = COL_DATE, .path = ".metadata.creationTimestamp",                    \
-        .doc = "Time since the object was made."                                                   \
+        .name = "Data", .type = COL_INTEGER, .cell = CELL_COUNT, .path = ".data",                  \
+        .doc = "Number of entries."                                                                \
     }
 static const struct column age_alone[] = {COLUMN_AGE, {0}};
 
@@ -28,24 +28,23 @@ static const struct column age_alone[] = {COLUMN_AGE, {0}};
         .message = "field is immutable when `immutable` is set", .reason = "FieldValueForbidden",  \
         .field = "immutable", .is_added = true                                                     \
     }
-#define KEYS "^[-._a-zA-Z0-9]+$"
+#define RULE_KEYS                                                                                  \
+    {                                                                                              \
+        .rule = "!has(self.data) || "                                                              \
+                "self.data.all(k, size(k) <= 253 && k.matches('^[-._a-zA-Z0-9]+$'))",              \
+        .message = "a key is at most 253 letters, digits, '-', '_' or '.'", .field = "data",       \
+        .is_added = true                                                                           \
+    }
 
 const struct rule rules_config_map[] = {
     RULE_STAYS_IMMUTABLE,
     RULE_IMMUTABLE("data", "field is immutable when `immutable` is set"),
     RULE_IMMUTABLE("binaryData", "field is immutable when `immutable` is set"),
-    {.rule = "!has(self.data) || self.data.all(k, size(k) <= 253 && k.matches('" KEYS "'))",
-     .message = "a key is at most 253 letters, digits, '-', '_' or '.'",
-     .field = "data",
-     .is_added = true},
+    RULE_KEYS,
     {0},
 };
 static const struct column columns_config_map[] = {
-    {.name = "Data",
-     .type = COL_INTEGER,
-     .cell = CELL_COUNT,
-     .path = ".data",
-     .doc = "Number of entries."},
+    COLUMN_DATA,
     COLUMN_AGE,
     {0},
 };
@@ -71,10 +70,7 @@ const struct rule rules_secret[] = {
      .message = "field is immutable",
      .field = "type",
      .is_added = true},
-    {.rule = "!has(self.data) || self.data.all(k, size(k) <= 253 && k.matches('" KEYS "'))",
-     .message = "a key is at most 253 letters, digits, '-', '_' or '.'",
-     .field = "data",
-     .is_added = true},
+    RULE_KEYS,
     {.rule = "!has(self.data) || self.data.all(k, size(self.data[k]) % 4 == 0 && "
              "self.data[k].matches('^[A-Za-z0-9+/]*={0,2}$'))",
      .message = "values are base64",
@@ -88,11 +84,7 @@ static const struct path_default defaults_secret[] = {
 };
 static const struct column columns_secret[] = {
     {.name = "Type", .type = COL_STRING, .path = ".type", .doc = "What the entries are for."},
-    {.name = "Data",
-     .type = COL_INTEGER,
-     .cell = CELL_COUNT,
-     .path = ".data",
-     .doc = "Number of entries."},
+    COLUMN_DATA,
     COLUMN_AGE,
     {0},
 };
@@ -116,19 +108,7 @@ const struct kind kind_secret = {
 /* ---- Event ------------------------------------------------------------------------------- */
 
 static const struct column columns_core_event[] = {
-    {.name = "Last Seen",
-     .type = COL_DATE,
-     .cell = CELL_LAST_SEEN,
-     .path = ".metadata.creationTimestamp",
-     .doc = "Time since it last happened."},
-    {.name = "Type", .type = COL_STRING, .path = ".type", .doc = "Normal or Warning."},
-    {.name = "Reason", .type = COL_STRING, .path = ".reason", .doc = "What happened, in a word."},
-    {.name = "Object",
-     .type = COL_STRING,
-     .cell = CELL_REFERENCE,
-     .path = ".involvedObject.name",
-     .doc = "What it happened to."},
-    {.name = "Message", .type = COL_STRING, .path = ".message", .doc = "What happened."},
+    COLUMNS_EVENT(".involvedObject.name", ".message"),
     {0},
 };
 const struct kind kind_core_event = {

@@ -1,14 +1,7 @@
-/* Kinds of Kubernetes' named groups: Lease, EndpointSlice, Event, NetworkPolicy, and those of
- * RBAC. Source: the
- * Kubernetes API reference, v1.37. */
+/* Kinds of Kubernetes' named groups: Lease, EndpointSlice, Event, NetworkPolicy, and those of RBAC.
+ * Source: the Kubernetes API reference, v1.37. */
 #include "openapi/kinds.h"
 #include "openapi/kinds/builtin.h"
-
-#define COLUMN_AGE                                                                                 \
-    {                                                                                              \
-        .name = "Age", .type = COL_DATE, .path = ".metadata.creationTimestamp",                    \
-        .doc = "Time since the object was made."                                                   \
-    }
 
 static const struct column columns_lease[] = {
     {.name = "Holder", .type = COL_STRING, .path = ".spec.holderIdentity", .doc = "Whose it is."},
@@ -56,19 +49,7 @@ const struct kind kind_endpoint_slice = {
 };
 
 static const struct column columns_event[] = {
-    {.name = "Last Seen",
-     .type = COL_DATE,
-     .cell = CELL_LAST_SEEN,
-     .path = ".metadata.creationTimestamp",
-     .doc = "Time since it last happened."},
-    {.name = "Type", .type = COL_STRING, .path = ".type", .doc = "Normal or Warning."},
-    {.name = "Reason", .type = COL_STRING, .path = ".reason", .doc = "What happened, in a word."},
-    {.name = "Object",
-     .type = COL_STRING,
-     .cell = CELL_REFERENCE,
-     .path = ".regarding.name",
-     .doc = "What it happened to."},
-    {.name = "Message", .type = COL_STRING, .path = ".note", .doc = "What happened."},
+    COLUMNS_EVENT(".regarding.name", ".note"),
     {0},
 };
 static const struct rename renames_event[] = {

@@ -1,6 +1,5 @@
-/* Endpoints of Kubernetes' own kinds that set one thing: the node of a Pod, the finalizers of a
- * Namespace. Each is an update of the object through the same door as every other. Source: the
- * Kubernetes API reference, v1.37. */
+/* POST .../pods/NAME/binding: gives a Pod its node, by an update through the same door as every
+ * other. Source: the Kubernetes API reference, v1.37. */
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/http/body.h"
@@ -8,8 +7,6 @@
 #include "apiserver/http/params.h"
 #include "apiserver/http/respond.h"
 #include "apiserver/http/status.h"
-
-/* ---- binding ---- */
 
 struct binding {
     const struct request *req;
@@ -100,42 +97,4 @@ int verb_binding(struct pipeline *p, struct request *req, struct response *resp,
         return rc;
     respond_tree(resp, 201, &form, status_success("", "", NULL, NULL));
     return 0;
-}
-
-/* ---- finalize ---- */
-
-/* ctx is what the client sent: of it the list counts. */
-static int set_finalizers(void *ctx, const cJSON *old, cJSON **ret, struct err *err)
-{
-    const cJSON *list = json_at(ctx, "spec.finalizers");
-    (void)err;
-    *ret = json_copy(old);
-    json_set_at(*ret, "spec.finalizers", cJSON_IsArray(list) ? json_copy(list) : json_array());
-    return 0;
-}
-
-int verb_finalize(struct pipeline *p, struct request *req, struct response *resp, struct err *err)
-{
-    const struct route *r = &req->route;
-    struct negotiated form;
-    struct write_options options;
-    SCOPED(pairs_fini) struct pairs findings = {0};
-    SCOPED(json_free_p) cJSON *tree = NULL;
-    SCOPED(object_unref_p) struct object *o = NULL;
-    if (handler_check_name(req, err) < 0 ||
-        negotiate(&req->headers, &req->params, NEGOTIATE_RESOURCE, &form, err) < 0 ||
-        handler_check_body(req, err) < 0 || params_write(req, "UpdateOptions", &options, err) < 0 ||
-        body_decode_object(req, r->kind, options.field_validation, &findings, &tree, err) < 0)
-        return -(int)err->code;
-    struct update_request update = {.kind = r->kind,
-                                    .namespace_name = r->namespace_name,
-                                    .name = r->name,
-                                    .sent = tree,
-                                    .change = set_finalizers,
-                                    .ctx = tree};
-    int rc = registry_update(p->config.registry, &update, &options, &o, err);
-    if (rc < 0)
-        return rc;
-    const struct answer a = handler_answer(p, req, &form);
-    return respond_object(&a, 200, o, resp, err);
 }
