@@ -57,7 +57,7 @@ void world_start(struct world *w, const struct registry_config *config)
     w->store = memstore_new();
     w->config = config ? *config : (struct registry_config){0};
     w->config.store = w->store;
-    w->config.kinds = kinds_all;
+    w->config.kinds = kinds_served;
     w->config.admit = &w->env;
     world_start_registry(w);
 }

@@ -640,6 +640,18 @@ START_TEST(has_str)
 }
 END_TEST
 
+START_TEST(remove_str)
+{
+    SCOPED(json_free_p) cJSON *list = NULL;
+    ck_assert_int_eq(json_parse_str("[1,\"a\",\"b\",\"a\"]", &list, NULL), 0);
+    ck_assert(json_remove_str(list, "a"));
+    SCOPED_FREE char *text = json_to_str(list);
+    ck_assert_str_eq(text, "[1,\"b\",\"a\"]");
+    ck_assert(!json_remove_str(list, "1"));
+    ck_assert(!json_remove_str(NULL, "a"));
+}
+END_TEST
+
 SUITE(json)
 {
     LOOP("reads", reads, 0, ARRAY_LEN(good));
@@ -651,6 +663,6 @@ SUITE(json)
     TESTS("numbers", no_number_prints_null, ints_survive, floats_settle);
     TESTS("printing", pretty, part_of_a_tree, printing_stops_at_the_ceiling, sorting);
     LOOP("equality", equality, 0, ARRAY_LEN(equalities));
-    TESTS("editing", access, building, removing, goes_with_cjson, has_str);
+    TESTS("editing", access, building, removing, goes_with_cjson, has_str, remove_str);
     TESTS("cost", large_objects, long_numbers);
 }
