@@ -201,6 +201,11 @@ static void trim(char *out, size_t max)
         madvise(out + (from - (uintptr_t)out), to - from, MADV_DONTNEED);
 }
 
+static void suspend(void *connection)
+{
+    MHD_suspend_connection(connection);
+}
+
 static void resume(void *connection)
 {
     MHD_resume_connection(connection);
@@ -218,17 +223,18 @@ static ssize_t hand_over(void *ctx, uint64_t pos, char *out, size_t max)
     if (!stream)
         return peer_is_gone(x->peer) ? MHD_CONTENT_READER_END_WITH_ERROR
                                      : MHD_CONTENT_READER_END_OF_STREAM;
-    struct handover h = {
-        .stream = stream, .is_chunked = x->is_chunked, .resume = resume, .sleeper = x->connection};
+    struct handover h = {.stream = stream,
+                         .is_chunked = x->is_chunked,
+                         .suspend = suspend,
+                         .resume = resume,
+                         .sleeper = x->connection};
     trim(out, max);
     drop_body(x);
     request_fini(&x->req);
-    MHD_suspend_connection(x->connection);
-    if (!peer_hand_over(x->peer, &h)) {
-        stream->close(stream);
-        MHD_resume_connection(x->connection);
-    }
-    return 0;
+    if (peer_hand_over(x->peer, &h))
+        return 0;
+    stream->close(stream);
+    return MHD_CONTENT_READER_END_WITH_ERROR;
 }
 
 static struct MHD_Response *make_stream_response(struct exchange *x)

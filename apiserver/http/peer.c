@@ -57,6 +57,7 @@ bool peer_hand_over(struct peer *p, const struct handover *h)
     pthread_mutex_lock(&p->lock);
     bool is_taken = !p->is_gone;
     if (is_taken) {
+        h->suspend(h->sleeper);
         p->handover = *h;
         mailbox_post(p->box, p->mail);
     }

@@ -22,7 +22,8 @@ enum peer_phase {
  * head, and sleeps until it is resumed to send what follows the stream. */
 struct handover {
     struct stream *stream;
-    bool is_chunked; /* each piece of it is a chunk of RFC 9112, 7.1 */
+    bool is_chunked;                /* each piece of it is a chunk of RFC 9112, 7.1 */
+    void (*suspend)(void *sleeper); /* before anybody can resume it */
     void (*resume)(void *sleeper);
     void *sleeper;
 };
@@ -48,8 +49,8 @@ void peer_set_phase(struct peer *p, enum peer_phase phase); /* the HTTP side's t
 unsigned peer_progress(struct peer *p);
 enum peer_phase peer_phase_of(unsigned progress);
 
-/* The HTTP side, already asleep, hands a stream over. False when the client is away; then the
- * stream stays with the caller and nobody resumes it. */
+/* The HTTP side hands a stream over and goes to sleep. False when the client is away; then the
+ * stream stays with the caller, who stays awake. */
 bool peer_hand_over(struct peer *p, const struct handover *h);
 /* The other thread: takes what was handed over; false when there is nothing. */
 bool peer_take_over(struct peer *p, struct handover *ret);
