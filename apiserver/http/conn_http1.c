@@ -83,12 +83,14 @@ static void end_stream(struct conn *c)
     c->handover.resume(c->handover.sleeper);
 }
 
-/* A stream that is on its way to us is ended, too. */
+/* A stream that is on its way to us is ended, too; what the HTTP side sends behind it would tell a
+ * client that still reads that it was whole. */
 static void hang_up(struct conn *c)
 {
     peer_hang_up(c->peer);
     mailbox_cancel(&c->pump->box, &c->handed);
     take_over(c);
+    c->is_out_over |= c->flow.stream != NULL;
     end_stream(c);
 }
 

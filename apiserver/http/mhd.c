@@ -214,15 +214,16 @@ static void resume(void *connection)
 /* Called for the first time when the head is sent, and then once more, when the stream is over and
  * the last chunk may follow; in between the connection sleeps, and the pump has the stream. What is
  * not needed until then goes: the request, and the buffer that would be written to, which is most
- * of the connection's memory and was touched for the head. */
+ * of the connection's memory and was touched for the head. The end is a proper one also when the
+ * client is away: after an error libmicrohttpd would keep the connection until its timeout, while
+ * a last chunk that cannot be sent ends it at once. */
 static ssize_t hand_over(void *ctx, uint64_t pos, char *out, size_t max)
 {
     (void)pos;
     struct exchange *x = ctx;
     struct stream *stream = steal(&x->resp.stream);
     if (!stream)
-        return peer_is_gone(x->peer) ? MHD_CONTENT_READER_END_WITH_ERROR
-                                     : MHD_CONTENT_READER_END_OF_STREAM;
+        return MHD_CONTENT_READER_END_OF_STREAM;
     struct handover h = {.stream = stream,
                          .is_chunked = x->is_chunked,
                          .suspend = suspend,
@@ -234,7 +235,7 @@ static ssize_t hand_over(void *ctx, uint64_t pos, char *out, size_t max)
     if (peer_hand_over(x->peer, &h))
         return 0;
     stream->close(stream);
-    return MHD_CONTENT_READER_END_WITH_ERROR;
+    return MHD_CONTENT_READER_END_OF_STREAM;
 }
 
 static struct MHD_Response *make_stream_response(struct exchange *x)

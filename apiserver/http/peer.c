@@ -79,11 +79,3 @@ void peer_hang_up(struct peer *p)
     p->is_gone = true;
     pthread_mutex_unlock(&p->lock);
 }
-
-bool peer_is_gone(struct peer *p)
-{
-    pthread_mutex_lock(&p->lock);
-    bool is_gone = p->is_gone;
-    pthread_mutex_unlock(&p->lock);
-    return is_gone;
-}

@@ -55,4 +55,3 @@ bool peer_hand_over(struct peer *p, const struct handover *h);
 /* The other thread: takes what was handed over; false when there is nothing. */
 bool peer_take_over(struct peer *p, struct handover *ret);
 void peer_hang_up(struct peer *p); /* from now on nothing is handed over */
-bool peer_is_gone(struct peer *p);

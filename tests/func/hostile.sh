@@ -7,7 +7,7 @@ FIRE=6 # seconds
 SLOWER=40 # times the median of the good client alone, on a machine whose cores the bad ones work on too
 
 etcd_up
-server_up --idle-timeout=15 # seconds, after which what nobody uses is let go
+server_up
 hostile() { python3 "$ROOT/tests/func/hostile.py" "$1" "$PORT" "$WORK" "${@:2}"; }
 # held: descriptors and threads of the server.
 held() { echo "$(find "/proc/$SERVER_PID/fd" -mindepth 1 2>/dev/null | wc -l) $(find "/proc/$SERVER_PID/task" -mindepth 1 -maxdepth 1 | wc -l)"; }
@@ -29,7 +29,7 @@ under_fire() {
     wait $bad || rc=$?
     grep '^# ' "$WORK/$1.bad"
     if [ $rc = 0 ]; then ok "$1: each bad input ends in an answer or a closed connection"; else not_ok "$1: each bad input ends in an answer or a closed connection" "$(cat "$WORK/$1.bad")"; fi
-    t "$1: descriptors and threads are what they were" within 150 let_go
+    t "$1: descriptors and threads are what they were" within 30 let_go
     t "$1: and nothing is in flight" within 30 nothing_open
     RSS=$(server_rss_kib)
     echo "# $1: $(tail -n 1 "$WORK/$1.good"); $(held) descriptors and threads; $((RSS / 1024)) MiB"
