@@ -33,16 +33,16 @@ int register_node(struct kube *kube, const struct node_facts *facts, int64_t now
     int rc = call(kube, "POST", "/api/v1/nodes", NULL, object_node(facts), err);
     if (rc < 0 && rc != -ERR_ALREADY_EXISTS)
         return rc;
-    return call(kube, "PATCH", path, "application/strategic-merge-patch+json",
-                object_node_status(facts, now_unix_s), err);
+    return call(kube, "PATCH", path, KUBE_STRATEGIC_PATCH, object_node_status(facts, now_unix_s),
+                err);
 }
 
 int register_renew(struct kube *kube, const char *name, int64_t renew_ms, int64_t now_unix_ms,
                    struct err *err)
 {
     SCOPED_FREE char *path = xasprintf(OBJECT_LEASES "/%s", name);
-    int rc = call(kube, "PATCH", path, "application/merge-patch+json",
-                  object_lease(name, renew_ms, now_unix_ms), err);
+    int rc =
+        call(kube, "PATCH", path, KUBE_MERGE_PATCH, object_lease(name, renew_ms, now_unix_ms), err);
     if (rc == -ERR_NOT_FOUND)
         rc =
             call(kube, "POST", OBJECT_LEASES, NULL, object_lease(name, renew_ms, now_unix_ms), err);

@@ -8,7 +8,6 @@
 #include "node/run.h"
 #include "node/status.h"
 
-#define STRATEGIC_MERGE "application/strategic-merge-patch+json"
 #define EVENT_TEXT_MAX 1024
 
 static const char *pod_text(const cJSON *pod, const char *path)
@@ -18,13 +17,11 @@ static const char *pod_text(const cJSON *pod, const char *path)
 
 static char *path_of(const cJSON *pod, const char *subresource)
 {
-    struct buf path = {0};
-    buf_puts(&path, "/api/v1/namespaces/");
-    fetch_escape(pod_text(pod, "metadata.namespace"), &path);
-    buf_puts(&path, "/pods/");
-    fetch_escape(pod_text(pod, "metadata.name"), &path);
-    buf_puts(&path, subresource);
-    return buf_take(&path, NULL);
+    return kube_path(&(struct kube_place){.api = "/api/v1",
+                                          .namespace_name = pod_text(pod, "metadata.namespace"),
+                                          .resource = "pods",
+                                          .name = pod_text(pod, "metadata.name"),
+                                          .subresource = subresource});
 }
 
 /* What the cluster answers is the newest that is known of the Pod, before its event comes. */
@@ -34,11 +31,11 @@ static int send_status(struct runner *r, struct run *run, cJSON *take_status, st
     SCOPED(json_free_p) cJSON *patch = status_patch(run->pod, status), *answer = NULL;
     if (!patch)
         return 0;
-    SCOPED_FREE char *path = path_of(run->pod, "/status");
+    SCOPED_FREE char *path = path_of(run->pod, "status");
     int rc = kube_do(
         r->config.kube,
         &(struct kube_call){
-            .method = "PATCH", .path = path, .body = patch, .content_type = STRATEGIC_MERGE},
+            .method = "PATCH", .path = path, .body = patch, .content_type = KUBE_STRATEGIC_PATCH},
         &answer, err);
     if (rc < 0)
         return rc;
@@ -90,7 +87,7 @@ int report_refused(struct runner *r, struct run *run, const char *reason, const 
 int report_end(struct runner *r, const struct run *run, struct err *err)
 {
     SCOPED(json_free_p) cJSON *body = json_object();
-    SCOPED_FREE char *path = path_of(run->pod, "");
+    SCOPED_FREE char *path = path_of(run->pod, NULL);
     json_add(body, "apiVersion", json_string("v1"));
     json_add(body, "kind", json_string("DeleteOptions"));
     json_add(body, "gracePeriodSeconds", json_int(0));
@@ -142,13 +139,12 @@ void report_event(struct runner *r, const cJSON *pod, const char *type, const ch
 {
     SCOPED(err_fini) struct err err = {0};
     SCOPED(json_free_p) cJSON *event = event_of(r, pod, type, reason, message);
-    SCOPED(buf_fini) struct buf path = {0};
-    buf_puts(&path, "/api/v1/namespaces/");
-    fetch_escape(pod_text(pod, "metadata.namespace"), &path);
-    buf_puts(&path, "/events");
-    if (kube_do(r->config.kube,
-                &(struct kube_call){.method = "POST", .path = buf_cstr(&path), .body = event}, NULL,
-                &err) < 0)
+    SCOPED_FREE char *path =
+        kube_path(&(struct kube_place){.api = "/api/v1",
+                                       .namespace_name = pod_text(pod, "metadata.namespace"),
+                                       .resource = "events"});
+    if (kube_do(r->config.kube, &(struct kube_call){.method = "POST", .path = path, .body = event},
+                NULL, &err) < 0)
         log_info("event not written pod=%s reason=%s: %s", pod_text(pod, "metadata.uid"), reason,
                  err_text(&err));
 }

@@ -120,20 +120,25 @@ void run_clear_trouble(struct note *note)
 static int get(void *ctx, const char *resource, const char *name, cJSON **ret, struct err *err)
 {
     const struct run_sources *s = ctx;
-    SCOPED(buf_fini) struct buf path = {0};
-    buf_puts(&path, "/api/v1/namespaces/");
-    fetch_escape(json_str_or(s->run->pod, "metadata.namespace", ""), &path);
-    buf_printf(&path, "/%s/", resource);
-    fetch_escape(name, &path);
-    return kube_do(s->r->config.kube, &(struct kube_call){.method = "GET", .path = buf_cstr(&path)},
-                   ret, err);
+    SCOPED_FREE char *path = kube_path(
+        &(struct kube_place){.api = "/api/v1",
+                             .namespace_name = json_str_or(s->run->pod, "metadata.namespace", ""),
+                             .resource = resource,
+                             .name = name});
+    return kube_do(s->r->config.kube, &(struct kube_call){.method = "GET", .path = path}, ret, err);
 }
 
 /* Bound to the Pod, so that it ends with it. */
 static int token(void *ctx, const cJSON *projection, char **ret, struct err *err)
 {
     const struct run_sources *s = ctx;
-    SCOPED(buf_fini) struct buf path = {0};
+    const cJSON *pod = s->run->pod;
+    SCOPED_FREE char *path = kube_path(
+        &(struct kube_place){.api = "/api/v1",
+                             .namespace_name = json_str_or(pod, "metadata.namespace", ""),
+                             .resource = "serviceaccounts",
+                             .name = json_str_or(pod, "spec.serviceAccountName", "default"),
+                             .subresource = "token"});
     SCOPED(json_free_p) cJSON *body = json_object(), *answer = NULL;
     cJSON *spec = json_object(), *bound = json_object(), *audiences = json_array();
     const char *audience = json_str(projection, "audience");
@@ -144,20 +149,15 @@ static int token(void *ctx, const cJSON *projection, char **ret, struct err *err
              json_int(json_i64_or(projection, "expirationSeconds", 3600)));
     json_add(bound, "apiVersion", json_string("v1"));
     json_add(bound, "kind", json_string("Pod"));
-    json_add(bound, "name", json_string(json_str_or(s->run->pod, "metadata.name", "")));
+    json_add(bound, "name", json_string(json_str_or(pod, "metadata.name", "")));
     json_add(bound, "uid", json_string(s->run->uid));
     json_add(spec, "boundObjectRef", bound);
     json_add(body, "apiVersion", json_string("authentication.k8s.io/v1"));
     json_add(body, "kind", json_string("TokenRequest"));
     json_add(body, "spec", spec);
-    buf_puts(&path, "/api/v1/namespaces/");
-    fetch_escape(json_str_or(s->run->pod, "metadata.namespace", ""), &path);
-    buf_puts(&path, "/serviceaccounts/");
-    fetch_escape(json_str_or(s->run->pod, "spec.serviceAccountName", "default"), &path);
-    buf_puts(&path, "/token");
-    int rc = kube_do(s->r->config.kube,
-                     &(struct kube_call){.method = "POST", .path = buf_cstr(&path), .body = body},
-                     &answer, err);
+    int rc =
+        kube_do(s->r->config.kube,
+                &(struct kube_call){.method = "POST", .path = path, .body = body}, &answer, err);
     if (rc == 0)
         *ret = xstrdup(json_str_or(answer, "status.token", ""));
     return rc;

@@ -17,7 +17,6 @@
 #include "node/register.h"
 
 #define FULL_AGAIN_MS 1000 /* a Pod that found no room looks again */
-#define STRATEGIC_MERGE "application/strategic-merge-patch+json"
 
 struct node {
     char *name;
@@ -193,13 +192,11 @@ static void step_fini(struct step *t)
 
 static char *path_of(const struct pod *p, const char *subresource)
 {
-    struct buf path = {0};
-    buf_puts(&path, "/api/v1/namespaces/");
-    fetch_escape(p->namespace_name, &path);
-    buf_puts(&path, "/pods/");
-    fetch_escape(p->name, &path);
-    buf_puts(&path, subresource);
-    return buf_take(&path, NULL);
+    return kube_path(&(struct kube_place){.api = "/api/v1",
+                                          .namespace_name = p->namespace_name,
+                                          .resource = "pods",
+                                          .name = p->name,
+                                          .subresource = subresource});
 }
 
 /* The emptiest; NULL when all are full. */
@@ -220,9 +217,9 @@ static void prepare_unschedulable(const struct simulation *s, const struct pod *
     SCOPED_FREE char *why =
         xasprintf("0/%d nodes are available: %s (simulated)", s->config.nodes, problem);
     t->plan.act = POD_CALL_UNSCHEDULABLE;
-    t->path = path_of(p, "/status");
+    t->path = path_of(p, "status");
     t->method = "PATCH";
-    t->content_type = STRATEGIC_MERGE;
+    t->content_type = KUBE_STRATEGIC_PATCH;
     t->body = pod_unschedulable_patch(p, why, clock_unix_s(s->config.clock));
 }
 
@@ -244,7 +241,7 @@ static void prepare_bind(struct simulation *s, struct pod *p, struct step *t)
 {
     t->node = choose_node(s);
     if (t->node) {
-        t->path = path_of(p, "/binding");
+        t->path = path_of(p, "binding");
         t->method = "POST";
         t->body = pod_binding(p, t->node->name);
         move_to(s, p, t->node);
@@ -262,9 +259,9 @@ static void prepare_enter(struct simulation *s, const struct pod *p, struct step
         t->plan.stage = POD_REFUSED;
     if (!p->ip && !address_take(s->addresses, t->ip))
         t->plan.stage = POD_REFUSED;
-    t->path = path_of(p, "/status");
+    t->path = path_of(p, "status");
     t->method = "PATCH";
-    t->content_type = STRATEGIC_MERGE;
+    t->content_type = KUBE_STRATEGIC_PATCH;
     t->body =
         pod_stage_patch(p, t->plan.stage, t->ip, node->address, clock_unix_s(s->config.clock));
 }
@@ -288,7 +285,7 @@ static void prepare(struct simulation *s, struct pod *p, struct step *t)
         prepare_enter(s, p, t);
         break;
     case POD_END:
-        t->path = path_of(p, "");
+        t->path = path_of(p, NULL);
         t->method = "DELETE";
         t->body = pod_end_options(p);
         break;

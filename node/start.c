@@ -90,39 +90,52 @@ void start_sandbox(struct runner *r, struct run *run, const struct instance *old
 
 /* ---- images ---- */
 
+static char *print_auth(const char *user, const char *password)
+{
+    SCOPED(json_free_p) cJSON *out = json_object();
+    struct buf header = {0};
+    json_add(out, "username", json_string(user));
+    json_add(out, "password", json_string(password));
+    SCOPED_FREE char *json = json_to_str(out);
+    buf_base64(&header, json, strlen(json));
+    return buf_take(&header, NULL);
+}
+
+/* What a pull secret knows of the registry; NULL when that is nothing. */
+static char *auth_of(const cJSON *secret, const char *host)
+{
+    SCOPED(json_free_p) cJSON *config = NULL;
+    SCOPED(buf_fini) struct buf text = {0};
+    SCOPED(buf_fini) struct buf both = {0};
+    const cJSON *coded = json_get(json_get(secret, "data"), ".dockerconfigjson");
+    if (!cJSON_IsString(coded) ||
+        !buf_unbase64(&text, coded->valuestring, strlen(coded->valuestring)) ||
+        json_parse(buf_cstr(&text), text.len, NULL, &config, NULL) < 0)
+        return NULL;
+    const char *auth = json_str(json_get(json_get(config, "auths"), host), "auth");
+    const char *colon =
+        auth && buf_unbase64(&both, auth, strlen(auth)) ? strchr(buf_cstr(&both), ':') : NULL;
+    if (!colon)
+        return NULL;
+    SCOPED_FREE char *user = xstrndup(buf_cstr(&both), (size_t)(colon - buf_cstr(&both)));
+    return print_auth(user, colon + 1);
+}
+
 /* Of the Pod's pull secrets the first that knows the registry, in the form of X-Registry-Auth. */
 static char *registry_auth(struct runner *r, struct run *run, const char *image)
 {
     struct run_sources ctx = {r, run};
     struct sources s = run_sources(&ctx);
     SCOPED_FREE char *host = xstrndup(image, strcspn(image, "/"));
+    char *auth = NULL;
     const cJSON *ref;
     cJSON_ArrayForEach(ref, json_at(run->pod, "spec.imagePullSecrets"))
     {
-        SCOPED(json_free_p) cJSON *secret = NULL, *config = NULL;
-        SCOPED(buf_fini) struct buf text = {0};
-        SCOPED(buf_fini) struct buf both = {0};
-        if (s.get(s.ctx, "secrets", json_str_or(ref, "name", ""), &secret, NULL) < 0)
-            continue;
-        const cJSON *coded = json_get(json_get(secret, "data"), ".dockerconfigjson");
-        if (!cJSON_IsString(coded) ||
-            !buf_unbase64(&text, coded->valuestring, strlen(coded->valuestring)) ||
-            json_parse(buf_cstr(&text), text.len, NULL, &config, NULL) < 0)
-            continue;
-        const char *auth = json_str(json_get(json_get(config, "auths"), host), "auth");
-        if (!auth || !buf_unbase64(&both, auth, strlen(auth)) || !strchr(buf_cstr(&both), ':'))
-            continue;
-        const char *colon = strchr(buf_cstr(&both), ':');
-        SCOPED_FREE char *user = xstrndup(buf_cstr(&both), (size_t)(colon - buf_cstr(&both)));
-        SCOPED(json_free_p) cJSON *out = json_object();
-        json_add(out, "username", json_string(user));
-        json_add(out, "password", json_string(colon + 1));
-        SCOPED_FREE char *json = json_to_str(out);
-        SCOPED(buf_fini) struct buf header = {0};
-        buf_base64(&header, json, strlen(json));
-        return buf_take(&header, NULL);
+        SCOPED(json_free_p) cJSON *secret = NULL;
+        if (!auth && s.get(s.ctx, "secrets", json_str_or(ref, "name", ""), &secret, NULL) == 0)
+            auth = auth_of(secret, host);
     }
-    return NULL;
+    return auth;
 }
 
 /* Trouble is noted; ret is filled when there is none. */

@@ -122,13 +122,14 @@ static const struct kind {
     {"hostPath", NULL, fill_host, false},
 };
 
+/* One that says nothing is an empty folder, the first. */
 static const struct kind *kind_of(const cJSON *volume)
 {
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
         if (json_get(volume, kinds[i].field))
             return &kinds[i];
     }
-    return NULL;
+    return &kinds[0];
 }
 
 static struct volume volume_of(const struct sources *s, const struct volume_place *place,
@@ -147,8 +148,6 @@ static int make_one(const struct sources *s, const struct volume_place *place, c
                     struct err *err)
 {
     const struct kind *kind = kind_of(volume);
-    if (!kind) /* says nothing: an empty folder */
-        kind = &kinds[0];
     struct volume v = volume_of(s, place, volume, kind);
     int rc = kind->locate ? kind->locate(&v, err) : disk_make_folder(v.folder, 0755, err);
     if (rc == 0 && kind->fill)
@@ -234,8 +233,6 @@ static int add_volume_mount(const struct sources *s, const struct volume_place *
                             struct err *err)
 {
     const struct kind *kind = kind_of(volume);
-    if (!kind)
-        kind = &kinds[0];
     struct volume v = volume_of(s, place, volume, kind);
     int rc = kind->locate ? kind->locate(&v, err) : 0;
     const char *sub_path = json_str_or(mount, "subPath", "");

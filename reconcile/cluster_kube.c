@@ -75,16 +75,12 @@ static struct child_cache *cache_of(struct cluster *c, enum child child)
 static char *child_path(enum child child, const char *namespace_name, const char *name,
                         const char *query)
 {
-    struct buf path = {0};
-    buf_printf(&path, "%s/namespaces/", child_kind_of(child)->api);
-    fetch_escape(namespace_name, &path);
-    buf_printf(&path, "/%s", child_kind_of(child)->plural);
-    if (name) {
-        buf_putc(&path, '/');
-        fetch_escape(name, &path);
-    }
-    buf_puts(&path, query);
-    return buf_take(&path, NULL);
+    SCOPED_FREE char *path =
+        kube_path(&(struct kube_place){.api = child_kind_of(child)->api,
+                                       .namespace_name = namespace_name,
+                                       .resource = child_kind_of(child)->plural,
+                                       .name = name});
+    return xasprintf("%s%s", path, query);
 }
 
 static struct kube *kube_of(struct cluster *c)
@@ -148,7 +144,7 @@ static int patch(struct cluster *c, enum child child, const char *namespace_name
                        &(struct kube_call){.method = "PATCH",
                                            .path = path,
                                            .body = merge_patch,
-                                           .content_type = "application/merge-patch+json",
+                                           .content_type = KUBE_MERGE_PATCH,
                                            .timeout_ms = CALL_TIMEOUT_MS},
                        ret, err);
 }
@@ -201,11 +197,8 @@ static void emit(struct cluster *c, const char *namespace_name, cJSON *take_even
         return;
     }
     struct queued_event *e = xcalloc(1, sizeof *e);
-    struct buf path = {0};
-    buf_puts(&path, "/apis/events.k8s.io/v1/namespaces/");
-    fetch_escape(namespace_name, &path);
-    buf_puts(&path, "/events");
-    e->path = buf_take(&path, NULL);
+    e->path = kube_path(&(struct kube_place){
+        .api = "/apis/events.k8s.io/v1", .namespace_name = namespace_name, .resource = "events"});
     e->repeat = repeat;
     e->event = take_event;
     if (queue_put(k->events, e))
@@ -228,7 +221,7 @@ static int send_repeat(struct kube_cluster *k, const struct queued_event *e, str
                    &(struct kube_call){.method = "PATCH",
                                        .path = buf_cstr(&path),
                                        .body = patch,
-                                       .content_type = "application/merge-patch+json"},
+                                       .content_type = KUBE_MERGE_PATCH},
                    NULL, err);
 }
 

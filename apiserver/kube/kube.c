@@ -253,6 +253,24 @@ static void count_call(const struct kube *k, const char *method, int status, int
     metric_observe(&call_time, (double)took_ms / 1000, (const char *const[]){k->host, method});
 }
 
+char *kube_path(const struct kube_place *place)
+{
+    struct buf path = {0};
+    buf_puts(&path, place->api);
+    if (place->namespace_name) {
+        buf_puts(&path, "/namespaces/");
+        fetch_escape(place->namespace_name, &path);
+    }
+    buf_printf(&path, "/%s", place->resource);
+    if (place->name) {
+        buf_putc(&path, '/');
+        fetch_escape(place->name, &path);
+    }
+    if (place->subresource)
+        buf_printf(&path, "/%s", place->subresource);
+    return buf_take(&path, NULL);
+}
+
 int kube_do(struct kube *k, const struct kube_call *call, cJSON **ret, struct err *err)
 {
     assert(call->path[0] == '/');

@@ -16,6 +16,19 @@ struct kube;
 int kube_new(const char *kubeconfig_path, struct fetch *fetch, struct kube **ret, struct err *err);
 void kube_free(struct kube *k);
 
+/* Content types of patches. */
+#define KUBE_MERGE_PATCH "application/merge-patch+json"
+#define KUBE_STRATEGIC_PATCH "application/strategic-merge-patch+json"
+
+struct kube_place {
+    const char *api;            /* /api/v1 or /apis/GROUP/VERSION */
+    const char *namespace_name; /* NULL = of the whole cluster */
+    const char *resource;       /* pods */
+    const char *name;           /* NULL = all of them */
+    const char *subresource;    /* NULL = the object itself */
+};
+char *kube_path(const struct kube_place *place); /* names escaped; the caller's */
+
 struct kube_call {
     const char *method;       /* GET, POST, PUT, PATCH, DELETE */
     const char *path;         /* /api/v1/namespaces/x/pods, escaped, query included */

@@ -111,14 +111,12 @@ static const void *wait_for(struct namespaces *n, const char *name)
 
 static int ask(struct namespaces *n, const char *name, const void **ret, struct err *err)
 {
-    SCOPED(buf_fini) struct buf path = {0};
-    buf_puts(&path, "/api/v1/namespaces/");
-    fetch_escape(name, &path);
+    SCOPED_FREE char *path =
+        kube_path(&(struct kube_place){.api = "/api/v1", .resource = "namespaces", .name = name});
     SCOPED(json_free_p) cJSON *object = NULL;
     struct err e = {0};
     int rc = kube_do(
-        n->kube,
-        &(struct kube_call){.method = "GET", .path = buf_cstr(&path), .timeout_ms = ASK_TIMEOUT_MS},
+        n->kube, &(struct kube_call){.method = "GET", .path = path, .timeout_ms = ASK_TIMEOUT_MS},
         &object, &e);
     *ret = rc == 0 ? mark_of(object) : NULL;
     if (rc == -ERR_NOT_FOUND)

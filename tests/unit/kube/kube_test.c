@@ -435,10 +435,30 @@ START_TEST(test_token_file)
 }
 END_TEST
 
+START_TEST(test_path)
+{
+    static const struct {
+        struct kube_place place;
+        const char *path;
+    } rows[] = {
+        {{.api = "/api/v1", .resource = "nodes"}, "/api/v1/nodes"},
+        {{.api = "/api/v1", .resource = "nodes", .name = "a/b"}, "/api/v1/nodes/a%2Fb"},
+        {{.api = "/apis/x.org/v1", .namespace_name = "n", .resource = "things"},
+         "/apis/x.org/v1/namespaces/n/things"},
+        {{"/api/v1", "n", "pods", "p", "status"}, "/api/v1/namespaces/n/pods/p/status"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        SCOPED_FREE char *path = kube_path(&rows[i].place);
+        ck_assert_str_eq(path, rows[i].path);
+    }
+}
+END_TEST
+
 SUITE(kube)
 {
     TESTS("config", test_inline_data, test_named_files, test_no_file, test_pod);
     LOOP("broken", test_broken, 0, ARRAY_LEN(broken));
-    TESTS("do", test_get, test_counted, test_write, test_status_details, test_token_file);
+    TESTS("do", test_path, test_get, test_counted, test_write, test_status_details,
+          test_token_file);
     LOOP("failures", test_failures, 0, ARRAY_LEN(failures));
 }
