@@ -4,56 +4,11 @@
 
 #include "apiserver/base/mem.h"
 #include "apiserver/base/str.h"
+#include "apiserver/base/url.h"
 #include "apiserver/registry/select.h"
 #include "openapi/kinds.h"
 
 #define SEGMENTS_MAX 16 /* later ones mean nothing */
-
-/* Undoes percent-escapes, and '+' too when plus_is_blank, into memory of the arena. A zero byte
- * becomes the two bytes C0 80, which no text has, so that nothing is cut off silently. NULL when an
- * escape is broken. */
-static char *unescape(struct arena *a, struct str s, bool plus_is_blank)
-{
-    char *out = arena_alloc(a, s.n + 1), *to = out; /* %00 shrinks from three bytes to two */
-    for (size_t i = 0; i < s.n; i++) {
-        if (s.p[i] != '%') {
-            *to++ = plus_is_blank && s.p[i] == '+' ? ' ' : s.p[i];
-            continue;
-        }
-        int high = i + 2 < s.n ? str_hex_digit(s.p[i + 1]) : -1;
-        int low = i + 2 < s.n ? str_hex_digit(s.p[i + 2]) : -1;
-        if (high < 0 || low < 0)
-            return NULL;
-        int byte = high * 16 + low;
-        if (byte == 0)
-            *to++ = (char)0xc0;
-        *to++ = (char)(byte ? byte : 0x80);
-        i += 2;
-    }
-    *to = '\0';
-    return out;
-}
-
-static void parse_param(struct arena *a, struct str part, struct pairs *ret)
-{
-    const char *eq = memchr(part.p, '=', part.n);
-    struct str name = {part.p, eq ? (size_t)(eq - part.p) : part.n};
-    struct str value = eq ? (struct str){eq + 1, part.n - name.n - 1} : (struct str){"", 0};
-    if (!part.n || memchr(part.p, ';', part.n))
-        return;
-    const char *n = unescape(a, name, true), *v = unescape(a, value, true);
-    if (n && v)
-        pairs_add(ret, n, v);
-}
-
-void route_parse_query(struct arena *a, const char *query, struct pairs *ret)
-{
-    while (*query) {
-        size_t n = strcspn(query, "&");
-        parse_param(a, (struct str){query, n}, ret);
-        query += n + (query[n] == '&');
-    }
-}
 
 bool route_flag(const struct pairs *params, const char *name)
 {
@@ -169,9 +124,9 @@ static void read_resource(struct request *req, struct segments s)
 
 int route_parse(struct request *req, struct err *err)
 {
-    route_parse_query(&req->arena, req->query ? req->query : "", &req->params);
-    char *path = unescape(&req->arena, STR(req->path), false);
-    if (!path)
+    url_parse_query(req->query ? req->query : "", &req->params);
+    SCOPED_FREE char *unescaped = url_unescape(STR(req->path), false);
+    if (!unescaped)
         return err_set(err, ERR_BAD_REQUEST, "400 Bad Request");
     req->route = (struct route){.verb = lower(&req->arena, req->method),
                                 .group = "",
@@ -180,8 +135,8 @@ int route_parse(struct request *req, struct err *err)
                                 .subresource = "",
                                 .namespace_name = "",
                                 .name = ""};
-    struct segments s = split(arena_strdup(&req->arena, path));
-    req->route.path = path;
+    struct segments s = split(arena_strdup(&req->arena, unescaped));
+    req->route.path = arena_strdup(&req->arena, unescaped);
     bool is_core = s.n >= 3 && strcmp(s.v[0], "api") == 0;
     if (!is_core && (s.n < 4 || strcmp(s.v[0], "apis") != 0))
         return 0;

@@ -6,9 +6,6 @@
 #include "apiserver/base/err.h"
 #include "apiserver/http/request.h"
 
-/* Parses a query into pairs in order; parameters with broken escapes or a ';' are dropped, as Go's
- * net/url does. */
-void route_parse_query(struct arena *a, const char *query, struct pairs *ret);
 /* Fills req->params and req->route. -ERR_BAD_REQUEST when the path has a broken escape (the answer
  * is plain text then). */
 int route_parse(struct request *req, struct err *err);

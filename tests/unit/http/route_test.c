@@ -126,38 +126,7 @@ START_TEST(test_row)
 }
 END_TEST
 
-static const struct {
-    const char *query, *params; /* name=value; joined by ' ' */
-} queries[] = {
-    {"", ""},
-    {"a=1", "a=1;"},
-    {"a=1&b=2&a=3", "a=1;b=2;a=3;"},
-    {"a", "a=;"},
-    {"a=", "a=;"},
-    {"&&a=1&", "a=1;"},
-    {"a=b=c", "a=b=c;"},
-    {"a=x+y%2Bz", "a=x y+z;"},
-    {"a%20b=1", "a b=1;"},
-    {"a=%zz&b=1", "b=1;"},
-    {"%z=1&b=1", "b=1;"},
-    {"limit=1;watch=true&b=1", "b=1;"},
-    {"=1", "=1;"},
-};
-
-START_TEST(test_query)
-{
-    SCOPED(arena_fini) struct arena arena = {0};
-    SCOPED(pairs_fini) struct pairs params = {0};
-    SCOPED(buf_fini) struct buf got = {0};
-    route_parse_query(&arena, queries[_i].query, &params);
-    for (size_t i = 0; i < params.n; i++)
-        buf_printf(&got, "%s=%s;", params.v[i].name, params.v[i].value);
-    ck_assert_str_eq(buf_cstr(&got), queries[_i].params);
-}
-END_TEST
-
 SUITE(route)
 {
     LOOP("path", test_row, 0, ARRAY_LEN(rows));
-    LOOP("query", test_query, 0, ARRAY_LEN(queries));
 }
