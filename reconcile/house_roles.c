@@ -11,7 +11,8 @@
 #define EVERY "*"
 #define OURS "agents.x-k8s.io,extensions.agents.x-k8s.io"
 #define NAMED_GROUPS "networking.k8s.io,discovery.k8s.io,events.k8s.io,coordination.k8s.io"
-#define PLAIN "pods,pods/status,services,configmaps,events,serviceaccounts,persistentvolumeclaims"
+#define PLAIN                                                                                      \
+    "pods,pods/status,pods/log,services,configmaps,events,serviceaccounts,persistentvolumeclaims"
 #define READ "get,list,watch"
 #define WRITE "create,patch,update"
 #define PATHS                                                                                      \
@@ -36,6 +37,7 @@ static const struct row {
     {"view", NAMED_GROUPS, EVERY, READ},
 
     {"edit", "", PLAIN ",secrets", EVERY},
+    {"edit", "", "pods/exec,pods/attach,pods/portforward", "create,get"},
     {"edit", OURS, EVERY, EVERY},
     {"edit", NAMED_GROUPS, EVERY, EVERY},
 

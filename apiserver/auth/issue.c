@@ -172,6 +172,13 @@ static bool has_alternatives(X509 *x, const char *list)
     return true;
 }
 
+static bool has_usages(X509 *x, const struct issue_request *req)
+{
+    uint32_t usage = X509_get_extended_key_usage(x);
+    return req->is_authority || ((!req->is_server || (usage & XKU_SSL_SERVER)) &&
+                                 (!req->is_client || (usage & XKU_SSL_CLIENT)));
+}
+
 bool issue_is_good(const struct pair_pem *p, const struct issue_request *req, int64_t days_left)
 {
     SCOPED(x509_free_p) X509 *x = read_cert(&p->cert);
@@ -179,7 +186,7 @@ bool issue_is_good(const struct pair_pem *p, const struct issue_request *req, in
     SCOPED(x509_free_p) X509 *issuer = req->from ? read_cert(&req->from->cert) : NULL;
     bool is_good = x && key && X509_check_private_key(x, key) == 1 &&
                    (!req->from || (issuer && X509_verify(x, X509_get0_pubkey(issuer)) == 1)) &&
-                   has_alternatives(x, req->alternatives);
+                   has_usages(x, req) && has_alternatives(x, req->alternatives);
     int days = 0, seconds = 0;
     is_good = is_good && ASN1_TIME_diff(&days, &seconds, NULL, X509_get0_notAfter(x)) == 1 &&
               days >= days_left;

@@ -25,6 +25,6 @@ struct issue_request {
 /* A new key (P-256) and its certificate, valid from an hour ago. Errors: ERR_INTERNAL when OpenSSL
  * fails; ERR_INVALID when from is no authority. */
 int issue(const struct issue_request *req, struct pair_pem *ret, struct err *err);
-/* Whether the pair's certificate is of that authority (by its key), names the alternatives it was
- * asked for, and is good for another so many days. */
+/* Whether the pair's certificate is of that authority (by its key), is good for what it was asked
+ * for, names the alternatives, and stays good for another so many days. */
 bool issue_is_good(const struct pair_pem *p, const struct issue_request *req, int64_t days_left);

@@ -18,13 +18,15 @@
 #define LEAF_DAYS 365
 #define RENEW_DAYS 30 /* left, at a start */
 
-/* Who gets a kubeconfig. */
+/* Who gets a kubeconfig. With the same certificate a node serves its containers' logs, commands and
+ * ports: its name is all that the server looks at. */
 static const struct user_row {
     const char *file, *common_name, *organization;
+    bool is_server;
 } users[] = {
     {"admin", "admin", "system:masters"},
     {"server", "system:apiserver", "system:masters"},
-    {"node", "system:node:local", "system:nodes"},
+    {"node", "system:node:local", "system:nodes", true},
 };
 
 void local_identity_fini(struct local_identity *l)
@@ -32,6 +34,8 @@ void local_identity_fini(struct local_identity *l)
     free(l->ca_cert);
     free(l->serving_cert);
     free(l->serving_key);
+    free(l->server_cert);
+    free(l->server_key);
     free(l->server_config);
     free(l->admin_config);
     free(l->etcd_ca);
@@ -162,6 +166,7 @@ int local_identity_prepare(const char *dir, const char *host, struct local_ident
         const struct issue_request client = {.common_name = users[i].common_name,
                                              .organization = users[i].organization,
                                              .is_client = true,
+                                             .is_server = users[i].is_server,
                                              .from = &ca,
                                              .days = LEAF_DAYS};
         if (ensure(dir, users[i].file, &client, &user, err) < 0)
@@ -170,6 +175,8 @@ int local_identity_prepare(const char *dir, const char *host, struct local_ident
     *ret = (struct local_identity){.ca_cert = path_of(dir, "ca", "crt"),
                                    .serving_cert = path_of(dir, "serving", "crt"),
                                    .serving_key = path_of(dir, "serving", "key"),
+                                   .server_cert = path_of(dir, "server", "crt"),
+                                   .server_key = path_of(dir, "server", "key"),
                                    .server_config = path_of(dir, "server", "kubeconfig"),
                                    .admin_config = path_of(dir, "admin", "kubeconfig"),
                                    .etcd_ca = path_of(dir, "etcd-ca", "crt"),

@@ -7,7 +7,8 @@
 struct local_identity { /* starts as {0}; local_identity_fini. Paths of files in the folder */
     char *ca_cert;
     char *serving_cert, *serving_key;
-    char *server_config; /* kubeconfig of the server itself, for its own reconciler */
+    char *server_cert, *server_key; /* of the server as a client: of itself, and of nodes */
+    char *server_config;            /* kubeconfig of the server itself, for its own reconciler */
     char *admin_config;
     char *etcd_ca, *etcd_cert, *etcd_key;     /* of an etcd of one's own, under an authority that */
     char *etcd_client_cert, *etcd_client_key; /* signs nobody else */

@@ -40,6 +40,9 @@ START_TEST(test_a_leaf_is_good_for_what_it_was_made)
     ck_assert(!issue_is_good(&leaf, &other, 4));
     other.alternatives = "IP:127.0.0.2";
     ck_assert(!issue_is_good(&leaf, &other, 4));
+    other = asked;
+    other.is_client = true;
+    ck_assert(!issue_is_good(&leaf, &other, 4));
     pair_pem_fini(&ca);
 }
 END_TEST
