@@ -55,6 +55,18 @@ void buf_putc(struct buf *b, char c)
     b->data[b->len] = '\0';
 }
 
+void buf_i64(struct buf *b, int64_t n)
+{
+    char text[20], *end = text + sizeof text, *p = end; /* the sign and 19 digits */
+    uint64_t rest = n < 0 ? -(uint64_t)n : (uint64_t)n;
+    do
+        *--p = (char)('0' + rest % 10);
+    while (rest /= 10);
+    if (n < 0)
+        *--p = '-';
+    buf_append(b, p, (size_t)(end - p));
+}
+
 /* Into the room there is; once more when that was too little. */
 void buf_printf(struct buf *b, const char *fmt, ...)
 {

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "apiserver/base/str.h"
 
@@ -19,6 +20,7 @@ struct buf { /* starts as {0} (ceiling BUF_MAX_DEFAULT), or set max first */
 void buf_append(struct buf *b, const void *p, size_t n);
 void buf_puts(struct buf *b, const char *s);
 void buf_putc(struct buf *b, char c);
+void buf_i64(struct buf *b, int64_t n); /* in decimal; what each event and each list item needs */
 void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void buf_json_string(struct buf *b, const char *s, size_t n); /* quoted and escaped as JSON */
 /* quoted as Go's %q does, for texts of errors */

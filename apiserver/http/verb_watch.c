@@ -39,11 +39,14 @@ static void wake(void *ctx)
         w->stream.wake(w->stream.wake_ctx);
 }
 
-static const char *type_name(enum watch_type type)
-{
-    static const char *const names[] = {"ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"};
-    return names[type];
-}
+/* What an event's line begins with. */
+static const char *const heads[] = {
+    [WATCH_ADDED] = "{\"type\":\"ADDED\",\"object\":",
+    [WATCH_MODIFIED] = "{\"type\":\"MODIFIED\",\"object\":",
+    [WATCH_DELETED] = "{\"type\":\"DELETED\",\"object\":",
+    [WATCH_BOOKMARK] = "{\"type\":\"BOOKMARK\",\"object\":",
+    [WATCH_ERROR] = "{\"type\":\"ERROR\",\"object\":",
+};
 
 static void print_status(const struct err *err, struct buf *out)
 {
@@ -87,9 +90,7 @@ static void print_object(struct watch_stream *w, const struct object *o, struct 
 /* One line. */
 static void print_event(struct watch_stream *w, const struct watch_event *e, struct buf *out)
 {
-    buf_puts(out, "{\"type\":\"");
-    buf_puts(out, type_name(e->type));
-    buf_puts(out, "\",\"object\":");
+    buf_puts(out, heads[e->type]);
     if (e->type == WATCH_ERROR)
         print_status(&e->err, out);
     else if (e->type == WATCH_BOOKMARK)

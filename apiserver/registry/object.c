@@ -287,8 +287,11 @@ struct object *object_at_rev(struct object *o, int64_t rev)
 void object_write(const struct object *o, struct buf *out)
 {
     buf_append(out, o->json, o->splice_at);
-    if (o->rev > 0)
-        buf_printf(out, "\"resourceVersion\":\"%" PRId64 "\",", o->rev);
+    if (o->rev > 0) {
+        buf_puts(out, "\"resourceVersion\":\"");
+        buf_i64(out, o->rev);
+        buf_puts(out, "\",");
+    }
     buf_append(out, o->json + o->splice_at, o->json_len - o->splice_at);
 }
 

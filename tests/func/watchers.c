@@ -8,8 +8,9 @@
  * -d seconds carry the time when they were sent; -r watches a second break off and resume from what
  * they saw last. One thread reads, so that the clients take little from the server's processors.
  *
- * Prints a line `# NAME: VALUE` for each figure, and one for each thing that is wrong. Exit code 0
- * = all is well, 1 = something is wrong, 2 = usage. FOLDER has admin.crt and admin.key. */
+ * Prints a line `# NAME: VALUE` for each figure (how late a delivery is counts from when the write
+ * was sent, and from when it was answered), and one for each thing that is wrong. Exit code 0 = all
+ * is well, 1 = something is wrong, 2 = usage. FOLDER has admin.crt and admin.key. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -103,7 +104,11 @@ struct connection {
 static int epoll_fd;
 static SSL_CTX *ctx[2]; /* HTTP/1.1, HTTP/2 */
 static int64_t first_rev;
-static int64_t latency[2][LATENCY_BUCKETS + 1], n_deliveries[2]; /* HTTP/1.1, HTTP/2 */
+static struct latencies {
+    int64_t n, buckets[LATENCY_BUCKETS + 1];
+} deliveries[2];                          /* HTTP/1.1, HTTP/2: from when a write was begun */
+static struct latencies after_answers[2]; /* deliveries, from when the writer had its answer */
+static _Atomic int64_t *answered_us;      /* of each write; 0 = not yet */
 static _Atomic int64_t n_acknowledged, n_refused;
 
 static int64_t number_after(const char *p, size_t n, const char *mark)
@@ -112,11 +117,18 @@ static int64_t number_after(const char *p, size_t n, const char *mark)
     return at ? strtoll(at + strlen(mark), NULL, 10) : 0;
 }
 
-static void note_latency(bool is_http2, int64_t sent_us, int64_t at_us)
+static void note(struct latencies *l, int64_t us)
 {
-    int64_t ms = (at_us - sent_us) / 1000;
-    latency[is_http2][ms < 0 ? 0 : ms > LATENCY_BUCKETS ? LATENCY_BUCKETS : ms]++;
-    n_deliveries[is_http2]++;
+    int64_t ms = us / 1000;
+    l->buckets[ms < 0 ? 0 : ms > LATENCY_BUCKETS ? LATENCY_BUCKETS : ms]++;
+    l->n++;
+}
+
+static void note_delivery(bool is_http2, int64_t sent_us, int64_t write, int64_t at_us)
+{
+    int64_t answer_us = answered_us[write];
+    note(&deliveries[is_http2], at_us - sent_us);
+    note(&after_answers[is_http2], answer_us ? at_us - answer_us : 0);
 }
 
 static void take_event(struct watch *w, const char *p, size_t n, int64_t at_us)
@@ -134,7 +146,7 @@ static void take_event(struct watch *w, const char *p, size_t n, int64_t at_us)
     w->n_events++;
     w->digest = (w->digest ^ (uint64_t)rev) * 1099511628211ULL; /* FNV-1a, by words */
     if (sent_us)
-        note_latency(w->on->session, sent_us, at_us);
+        note_delivery(w->on->session, sent_us, number_after(p, n, "\"n\":\""), at_us);
 }
 
 static void take_data(struct watch *w, const char *p, size_t n)
@@ -504,11 +516,13 @@ static int64_t create(const char *name)
 static void write_one(int64_t i)
 {
     SCOPED(fetch_response_fini) struct fetch_response res = {0};
+    int64_t begin_us = now_us();
     SCOPED_FREE char *path = xasprintf(COLLECTION "/o-%" PRId64, i % OBJECTS);
     SCOPED_FREE char *body = xasprintf("{\"metadata\":{\"annotations\":{\"sent\":\"%" PRId64
                                        "\",\"n\":\"%" PRId64 "\"}}}",
-                                       now_us(), i);
+                                       begin_us, i);
     bool is_done = call("PATCH", path, "application/merge-patch+json", body, &res) == 200;
+    answered_us[i] = now_us();
     atomic_fetch_add(is_done ? &n_acknowledged : &n_refused, 1);
 }
 
@@ -546,6 +560,8 @@ static void watch_while_written(void)
 {
     int64_t begin_us = now_us() + 100000;
     pthread_t threads[WRITERS];
+    answered_us =
+        xcalloc((size_t)(options.seconds * options.writes) + WRITERS, sizeof *answered_us);
     write_end_us = begin_us + options.seconds * 1000000;
     for (size_t i = 0; i < WRITERS; i++)
         if (pthread_create(&threads[i], NULL, writer, &begin_us) != 0)
@@ -569,13 +585,19 @@ static void watch_while_written(void)
         pthread_join(threads[i], NULL);
 }
 
-static int64_t quantile_ms(int protocol, double q)
+static int64_t quantile_ms(const struct latencies *l, double q)
 {
-    int64_t rank = (int64_t)((double)(n_deliveries[protocol] - 1) * q), n = 0;
+    int64_t rank = (int64_t)((double)(l->n - 1) * q), n = 0;
     for (int64_t i = 0; i <= LATENCY_BUCKETS; i++)
-        if ((n += latency[protocol][i]) > rank)
+        if ((n += l->buckets[i]) > rank)
             return i;
     return LATENCY_BUCKETS;
+}
+
+static void print_latencies(const char *name, const struct latencies *l)
+{
+    printf("# %s_p50_ms: %" PRId64 "\n# %s_p99_ms: %" PRId64 "\n# %s_max_ms: %" PRId64 "\n", name,
+           quantile_ms(l, 0.5), name, quantile_ms(l, 0.99), name, quantile_ms(l, 1));
 }
 
 static void check_readers(void)
@@ -590,12 +612,11 @@ static void check_readers(void)
         resumed += watches[i].n_resumed;
     }
     printf("# writes: %" PRId64 "\n# deliveries: %" PRId64 "\n# resumed: %" PRId64 "\n",
-           (int64_t)n_acknowledged, n_deliveries[0] + n_deliveries[1], resumed);
-    static const char *const names[] = {"http1", "http2"};
-    for (int i = 0; i < 2; i++)
-        printf("# %s_p50_ms: %" PRId64 "\n# %s_p99_ms: %" PRId64 "\n# %s_max_ms: %" PRId64 "\n",
-               names[i], quantile_ms(i, 0.5), names[i], quantile_ms(i, 0.99), names[i],
-               quantile_ms(i, 1));
+           (int64_t)n_acknowledged, deliveries[0].n + deliveries[1].n, resumed);
+    print_latencies("http1", &deliveries[0]);
+    print_latencies("http2", &deliveries[1]);
+    print_latencies("http1_after_answer", &after_answers[0]);
+    print_latencies("http2_after_answer", &after_answers[1]);
 }
 
 /* A client that does not read is not told that it was cut off: the server's count of its watches
@@ -706,6 +727,7 @@ int main(int argc, char **argv)
     ctx[1] = client_ctx("\x02h2");
     fetch = fetch_new();
     run();
+    free((void *)answered_us);
     fetch_free(fetch);
     return n_wrong ? 1 : 0;
 }

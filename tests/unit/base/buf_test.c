@@ -1,6 +1,8 @@
 /* Unit tests of base/buf: growth, the ceiling, and what is written into buffers. */
 #include "apiserver/base/buf.h"
 
+#include <inttypes.h>
+
 #include "tests/lib/suite.h"
 
 START_TEST(empty)
@@ -95,6 +97,18 @@ static const struct {
     {"\xe2\x80\xa8|\xe2\x80\xa9|\xe2\x80\xaa", "\"\\u2028|\\u2029|\xe2\x80\xaa\""},
     {"a\xff\xc3z", "\"a\\ufffd\\ufffdz\""},
 };
+START_TEST(decimals)
+{
+    static const int64_t numbers[] = {0, 1, -1, 9, 10, -10, 1234567890, INT64_MAX, INT64_MIN};
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+        SCOPED(buf_fini) struct buf got = {0}, want = {0};
+        buf_i64(&got, numbers[i]);
+        buf_printf(&want, "%" PRId64, numbers[i]);
+        ck_assert_str_eq(buf_cstr(&got), buf_cstr(&want));
+    }
+}
+END_TEST
+
 START_TEST(json_string)
 {
     SCOPED(buf_fini) struct buf b = {0};
@@ -187,7 +201,7 @@ END_TEST
 
 SUITE(buf)
 {
-    TESTS("buf", empty, appending, ceiling, printing, json_string_with_nul,
+    TESTS("buf", empty, appending, ceiling, printing, decimals, json_string_with_nul,
           base64_may_have_line_ends, base64url, go_quote);
     LOOP("json_string", json_string, 0, ARRAY_LEN(json_rows));
     LOOP("base64", base64, 0, ARRAY_LEN(base64_rows));
