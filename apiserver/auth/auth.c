@@ -7,6 +7,7 @@
 
 #include "apiserver/auth/authorize.h"
 #include "apiserver/auth/config.h"
+#include "apiserver/auth/impersonate.h"
 #include "apiserver/auth/token.h"
 #include "apiserver/auth/verify.h"
 #include "apiserver/base/buf.h"
@@ -22,6 +23,7 @@ struct auth {
     struct config *config;
     struct tokens *tokens;
     struct authorizer *authorizer;
+    bool has_judge; /* there is no cluster: what its API server does is done here */
 };
 
 /* One request's way through the authenticators. */
@@ -52,40 +54,6 @@ static const char *first_value(const struct pairs *headers, char *const *names)
 
 /* ---- the front proxy ---- */
 
-/* Lower-cases and percent-decodes; with a bad escape, or one that would end the string, it stays as
- * it was written. */
-static char *extra_key(const char *raw)
-{
-    char *lower = xstrdup(raw);
-    str_lower(lower);
-    char *decoded = xstrdup(lower), *out = decoded;
-    for (const char *s = lower; *s; s++) {
-        int high = *s == '%' ? str_hex_digit(s[1]) : 0,
-            low = *s == '%' && high >= 0 ? str_hex_digit(s[2]) : 0;
-        if (high < 0 || low < 0 || (*s == '%' && high == 0 && low == 0)) {
-            free(decoded);
-            return lower;
-        }
-        *out++ = *s == '%' ? (char)(high * 16 + low) : *s;
-        s += *s == '%' ? 2 : 0;
-    }
-    *out = '\0';
-    free(lower);
-    return decoded;
-}
-
-static void take_extra(const struct pairs *headers, const char *prefix, struct user *u)
-{
-    size_t n = strlen(prefix);
-    for (size_t i = 0; i < headers->n; i++) {
-        const struct pair *h = &headers->v[i];
-        if (n == 0 || strncasecmp(h->name, prefix, n) != 0)
-            continue;
-        SCOPED_FREE char *key = extra_key(h->name + n);
-        pairs_add(&u->extra, key, h->value);
-    }
-}
-
 static void take_remote_groups(const struct pairs *headers, char *const *names, struct user *u)
 {
     for (; *names; names++)
@@ -105,7 +73,7 @@ static bool take_remote_user(const struct settings *s, const struct pairs *heade
     u->uid = xstrdup(uid ? uid : "");
     take_remote_groups(headers, s->group_headers, u);
     for (char **prefix = s->extra_prefixes; *prefix; prefix++)
-        take_extra(headers, *prefix, u);
+        user_take_extra(u, headers, *prefix);
     return true;
 }
 
@@ -264,14 +232,6 @@ static void fill_anonymous(struct user *u)
     add_group(u, "system:unauthenticated");
 }
 
-static void add_common_group(struct user *u)
-{
-    if (!u->groups)
-        u->groups = xcalloc(1, sizeof(char *));
-    if (!user_in_group(u, "system:authenticated") && !user_in_group(u, "system:unauthenticated"))
-        add_group(u, "system:authenticated");
-}
-
 /* A certificate that came while the authorities are not known yet is neither good nor bad. */
 static int judge_failure(struct auth *a, const struct credentials *creds, const struct err *failure,
                          bool is_undecided, struct err *err)
@@ -295,7 +255,7 @@ static int try_all(struct attempt *a, struct user *ret, struct err *err)
         SCOPED(err_fini) struct err e = {0};
         int r = authenticators[i](a, &u, &e);
         if (r == 1) {
-            add_common_group(&u);
+            user_join_common(&u);
             *ret = steal(&u);
             return 0;
         }
@@ -329,14 +289,14 @@ static void remove_credentials(const struct settings *s, struct pairs *headers)
         pairs_remove_prefix_ci(headers, *prefix);
 }
 
-/* Acting for somebody else is not offered to those who come directly, and acting as themselves
- * instead would be wrong. (Through the cluster's API server the effective user arrives.) */
-static bool wants_to_impersonate(const struct pairs *headers)
+/* Through a cluster's API server the effective user arrives, and who comes directly is not offered
+ * it; acting as themselves instead would be wrong. */
+static int act_for_another(struct auth *a, struct pairs *headers, struct user *u, struct err *err)
 {
-    for (size_t i = 0; i < headers->n; i++)
-        if (strncasecmp(headers->v[i].name, "Impersonate-", 12) == 0)
-            return true;
-    return false;
+    if (!a->has_judge)
+        return err_set(err, ERR_FORBIDDEN,
+                       "forbidden: impersonation is not supported by this server");
+    return impersonate(a->authorizer, headers, u, err);
 }
 
 int auth_identify(struct auth *a, const struct credentials *creds, struct user *ret,
@@ -347,9 +307,8 @@ int auth_identify(struct auth *a, const struct credentials *creds, struct user *
     int r = try_all(&attempt, &u, err);
     remove_credentials(attempt.settings, creds->headers);
     config_put(a->config, attempt.settings);
-    if (r == 0 && wants_to_impersonate(creds->headers))
-        return err_set(err, ERR_FORBIDDEN,
-                       "forbidden: impersonation is not supported by this server");
+    if (r == 0 && impersonate_is_wanted(creds->headers))
+        r = act_for_another(a, creds->headers, &u, err);
     if (r == 0)
         *ret = steal(&u);
     return r;
@@ -376,6 +335,7 @@ int auth_new(const struct auth_config *config, struct auth **ret, struct err *er
         free(a);
         return r;
     }
+    a->has_judge = config->judge != NULL;
     a->verifier = verifier_new(config->clock);
     a->tokens = tokens_new(config->kube, config->judge, config->clock);
     a->authorizer = authorizer_new(config->kube, config->judge, config->clock);

@@ -18,6 +18,9 @@ struct user { /* starts as {0}; user_fini */
 };
 void user_fini(struct user *u);
 bool user_in_group(const struct user *u, const char *group);
+void user_join_common(struct user *u); /* the group of all who are known, unless it is there */
+/* What headers of that prefix say; the rest of their names is the key. */
+void user_take_extra(struct user *u, const struct pairs *headers, const char *prefix);
 
 struct cert_der {
     const unsigned char *p;
@@ -62,7 +65,8 @@ void auth_free(struct auth *a);
 bool auth_is_ready(const struct auth *a); /* CAs are known */
 
 /* ERR_UNAUTHORIZED with the text Unauthorized; ERR_UNAVAILABLE only when a review could not be had,
- * or a certificate came before the authorities are known; ERR_FORBIDDEN for Impersonate-* headers.
+ * or a certificate came before the authorities are known; ERR_FORBIDDEN for Impersonate-* headers,
+ * unless there is a judge (impersonate.h).
  * Without credentials ret is system:anonymous. */
 int auth_identify(struct auth *a, const struct credentials *creds, struct user *ret,
                   struct err *err);

@@ -244,6 +244,70 @@ START_TEST(test_impersonation)
 }
 END_TEST
 
+/* Where there is no cluster: jane may act for what this list has, each value by itself. */
+static int judge_by_list(void *ctx, const cJSON *spec, cJSON **ret_status, struct err *err)
+{
+    static const char *const allowed[] = {"jane users//joe",
+                                          "jane groups//blue",
+                                          "jane uids//u-1",
+                                          "jane userextras/team/red",
+                                          "jane serviceaccounts//robot in x",
+                                          "jane users//system:anonymous"};
+    const cJSON *of = json_get(spec, "resourceAttributes");
+    SCOPED_FREE char *asked = xasprintf(
+        "%s %s/%s/%s%s%s", json_str_or(spec, "user", ""), json_str_or(of, "resource", ""),
+        json_str_or(of, "subresource", ""), json_str_or(of, "name", ""),
+        json_str_or(of, "namespace", "")[0] ? " in " : "", json_str_or(of, "namespace", ""));
+    bool is_allowed = false;
+    (void)ctx, (void)err;
+    for (size_t i = 0; i < ARRAY_LEN(allowed); i++)
+        is_allowed |= strcmp(asked, allowed[i]) == 0;
+    ck_assert_str_eq(json_str_or(of, "verb", ""), "impersonate");
+    *ret_status = json_object();
+    json_set_bool(*ret_status, "allowed", is_allowed);
+    return 0;
+}
+
+START_TEST(test_impersonation_without_a_cluster)
+{
+    static const struct auth_judge judge = {.access = judge_by_list};
+    struct auth_config config = *files();
+    config.judge = &judge;
+    start(&config, false);
+#define CANNOT(what) "ERR_FORBIDDEN: " what
+    EXPECT("jane.crt", HEADERS("Impersonate-User", "joe"), "joe/ system:authenticated");
+    EXPECT("jane.crt",
+           HEADERS("Impersonate-User", "joe", "impersonate-group", "blue", "Impersonate-Uid", "u-1",
+                   "Impersonate-Extra-Team", "red"),
+           "joe/u-1 blue system:authenticated team=red");
+    EXPECT("jane.crt", HEADERS("Impersonate-User", "system:serviceaccount:x:robot"),
+           "system:serviceaccount:x:robot/ system:serviceaccounts system:serviceaccounts:x "
+           "system:authenticated");
+    EXPECT("jane.crt", HEADERS("Impersonate-User", "system:anonymous"),
+           "system:anonymous/ system:unauthenticated");
+    EXPECT("jane.crt", HEADERS("Impersonate-User", "root"),
+           CANNOT("users \"root\" is forbidden: User \"jane\" cannot impersonate resource "
+                  "\"users\" in API group \"\" at the cluster scope"));
+    EXPECT("jane.crt",
+           HEADERS("Impersonate-User", "joe", "Impersonate-Group", "blue", "Impersonate-Group",
+                   "system:masters"),
+           CANNOT("groups \"system:masters\" is forbidden: User \"jane\" cannot impersonate "
+                  "resource \"groups\" in API group \"\" at the cluster scope"));
+    EXPECT("jane.crt", HEADERS("Impersonate-User", "system:serviceaccount:y:robot"),
+           CANNOT("serviceaccounts \"robot\" is forbidden: User \"jane\" cannot impersonate "
+                  "resource \"serviceaccounts\" in API group \"\" in the namespace \"y\""));
+    EXPECT("jane.crt", HEADERS("Impersonate-Group", "blue"),
+           "ERR_BAD_REQUEST: impersonation without a user");
+    EXPECT(NULL, HEADERS("Impersonate-User", "joe"),
+           CANNOT("users \"joe\" is forbidden: User \"system:anonymous\" cannot impersonate "
+                  "resource \"users\" in API group \"\" at the cluster scope"));
+    SCOPED(asked_fini)
+    struct asked a = ask("jane.crt", HEADERS("Impersonate-User", "joe", "Accept", "x"));
+    ck_assert_uint_eq(a.headers.n, 1); /* nobody behind this sees them */
+    stop();
+}
+END_TEST
+
 START_TEST(test_bad_files)
 {
     SCOPED(err_fini) struct err err = {0};
@@ -531,7 +595,8 @@ SUITE(auth)
     certs_make("wrong-name", "proxy-ca", "/CN=wrong-name", CERTS_CLIENT, 10);
     certs_make("old-proxy", "proxy-ca", "/CN=front-proxy", CERTS_CLIENT, -1);
     TESTS("identities", test_anonymous, test_front_proxy, test_false_proxies, test_any_proxy_name,
-          test_client_certificates, test_impersonation, test_bad_files);
+          test_client_certificates, test_impersonation, test_impersonation_without_a_cluster,
+          test_bad_files);
     TESTS("tokens", test_tokens, test_tokens_are_cached, test_token_trouble,
           test_one_review_for_many, test_socket_tokens);
     TESTS("settings", test_configmap, test_sparse_configmap, test_files_before_configmap,
