@@ -126,7 +126,7 @@ static void note(struct latencies *l, int64_t us)
 
 static void note_delivery(bool is_http2, int64_t sent_us, int64_t write, int64_t at_us)
 {
-    int64_t answer_us = answered_us[write];
+    int64_t answer_us = __atomic_load_n(&answered_us[write], __ATOMIC_RELAXED);
     note(&deliveries[is_http2], at_us - sent_us);
     note(&after_answers[is_http2], answer_us ? at_us - answer_us : 0);
 }
@@ -522,7 +522,7 @@ static void write_one(int64_t i)
                                        "\",\"n\":\"%" PRId64 "\"}}}",
                                        begin_us, i);
     bool is_done = call("PATCH", path, "application/merge-patch+json", body, &res) == 200;
-    answered_us[i] = now_us();
+    __atomic_store_n(&answered_us[i], now_us(), __ATOMIC_RELAXED);
     atomic_fetch_add(is_done ? &n_acknowledged : &n_refused, 1);
 }
 
@@ -727,7 +727,7 @@ int main(int argc, char **argv)
     ctx[1] = client_ctx("\x02h2");
     fetch = fetch_new();
     run();
-    free((void *)answered_us);
+    free(answered_us);
     fetch_free(fetch);
     return n_wrong ? 1 : 0;
 }
