@@ -7,7 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "apiserver/base/clock.h"
 #include "apiserver/base/flags.h"
+#include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
 #include "node/disk.h"
 #include "node/engine.h"
@@ -34,12 +36,15 @@ char *command_find_pause(void)
 struct options {
     struct engine_config engine;
     const char *socket, *output, *busybox;
+    bool again;
 };
 #define AT(member) offsetof(struct options, member)
 
 static const struct flag flag_rows[] = {
+    {"again", FLAG_BOOL, AT(again), "false", 0, 0,
+     "make it though the engine has it: with the packages of today"},
     {"busybox", FLAG_STRING, AT(busybox), NULL, 0, 0,
-     "a statically linked busybox; absent = the one in PATH"},
+     "a statically linked busybox; absent = the machine's"},
     {"output", FLAG_STRING, AT(output), NULL, 0, 0,
      "write the archive to this file; absent = give it to the engine"},
     {"data", FLAG_STRING, AT(engine.folder), "/var/lib/agent-sandbox/node", 0, 0,
@@ -53,20 +58,47 @@ static const struct flag flag_rows[] = {
 static const struct flag_table flag_table = {
     .program = "sandbox-node image build",
     .version = VERSION,
-    .about = "Makes " IMAGE_BUSYBOX " from this machine's busybox, an image for Pods that needs\n"
-             "no registry, and gives it to the node's engine or writes it as an OCI archive.\n\n"
-             "usage: sandbox-node image build [flags]\n",
+    .about =
+        "Makes an image for Pods that needs no registry, unless the node's engine has it, and\n"
+        "gives it to the engine or writes it as an OCI archive:\n"
+        "  busybox  localhost/agent-sandbox/busybox:dev, from this machine's busybox\n"
+        "  python   localhost/agent-sandbox/python:dev, from Debian's packages by mmdebstrap\n\n"
+        "usage: sandbox-node image build [busybox|python] [flags]\n",
     .flags = flag_rows,
 };
 
-static int load(const struct options *o, const struct buf *archive, struct err *err)
+/* Made of what it would be made of now. */
+static bool has_image(struct podman *podman, const struct image *image)
+{
+    SCOPED(podman_image_fini) struct podman_image found = {0};
+    if (podman_image_find(podman, image->kind->reference, &found, NULL) < 0)
+        return false;
+    const cJSON *recipe = json_get(found.labels, IMAGE_RECIPE);
+    return cJSON_IsString(recipe) && strcmp(recipe->valuestring, image->recipe) == 0;
+}
+
+static int make_and_load(const struct options *o, struct podman *podman, const struct image *image,
+                         const char **ret_done, struct err *err)
+{
+    SCOPED(buf_fini) struct buf archive = {0};
+    if (!o->again && has_image(podman, image)) {
+        *ret_done = "is there already";
+        return 0;
+    }
+    *ret_done = "loaded";
+    int rc = image_make(image, &archive, err);
+    return rc < 0 ? rc : podman_image_load(podman, &archive, err);
+}
+
+static int give_to_engine(const struct options *o, const struct image *image, const char **ret_done,
+                          struct err *err)
 {
     struct fetch *fetch = fetch_new();
     struct engine *engine = NULL;
     int rc = o->socket ? 0 : engine_start(&o->engine, fetch, &engine, err);
     if (rc == 0) {
         struct podman *podman = podman_new(fetch, o->socket ? o->socket : engine_socket(engine));
-        rc = podman_image_load(podman, archive, err);
+        rc = make_and_load(o, podman, image, ret_done, err);
         podman_free(podman);
     }
     engine_stop(engine);
@@ -74,32 +106,52 @@ static int load(const struct options *o, const struct buf *archive, struct err *
     return rc;
 }
 
-static int build(const struct options *o, struct err *err)
+static int write_archive(const struct options *o, const struct image *image, struct err *err)
 {
     SCOPED(buf_fini) struct buf archive = {0};
-    int rc = image_make_busybox(o->busybox, &archive, err);
+    int rc = image_make(image, &archive, err);
+    return rc < 0 ? rc : disk_write(AT_FDCWD, o->output, archive.data, archive.len, 0644, err);
+}
+
+static int build(const struct options *o, const struct image_kind *kind, const char **ret_done,
+                 struct err *err)
+{
+    SCOPED(image_fini) struct image image = {0};
+    int rc = image_start(kind, o->busybox, &image, err);
     if (rc < 0)
         return rc;
-    return o->output ? disk_write(AT_FDCWD, o->output, archive.data, archive.len, 0644, err)
-                     : load(o, &archive, err);
+    *ret_done = o->output;
+    return o->output ? write_archive(o, &image, err) : give_to_engine(o, &image, ret_done, err);
 }
 
 int command_image(int argc, char **argv)
 {
     struct options o = {0};
     SCOPED(err_fini) struct err err = {0};
+    const struct image_kind *kind = image_kinds;
+    const char *done = "";
     int status = 2;
-    if (argc < 2 || strcmp(argv[1], "build") != 0) {
-        fprintf(stderr, "usage: sandbox-node image build [flags]\n");
+    if (argc > 1 && strcmp(argv[1], "build") == 0) {
+        bool is_named = argc > 2 && argv[2][0] != '-';
+        kind = is_named ? image_find(argv[2]) : kind;
+        argc -= 1 + is_named;
+        argv += 1 + is_named;
+    } else {
+        kind = NULL;
+    }
+    if (!kind) {
+        fprintf(stderr, "usage: sandbox-node image build [busybox|python] [flags]\n");
         return 2;
     }
-    if (flags_parse(&flag_table, argc - 1, argv + 1, &o, &status) < 0)
+    if (flags_parse(&flag_table, argc, argv, &o, &status) < 0)
         return status;
     signal(SIGPIPE, SIG_IGN);
-    if (build(&o, &err) < 0) {
-        fprintf(stderr, "sandbox-node image build: %s\n", err_text(&err));
+    int64_t began_ms = clock_monotonic_ms(&clock_system);
+    if (build(&o, kind, &done, &err) < 0) {
+        fprintf(stderr, "sandbox-node image build: %s: %s\n", kind->name, err_text(&err));
         return EXIT_FAILURE;
     }
-    printf("%s: %s\n", IMAGE_BUSYBOX, o.output ? o.output : "loaded");
+    int64_t took_ms = clock_monotonic_ms(&clock_system) - began_ms;
+    printf("%s: %s (%.1f s)\n", kind->reference, done, (double)took_ms / 1000);
     return EXIT_SUCCESS;
 }

@@ -1,137 +1,23 @@
-/* Source of the format: the OCI image specification, "image layout", "manifest", "config". */
+/* Every system has a layer of busybox, its shell and tools; what else it has is a layer of packages
+ * above it. Packages are unpacked, not installed: nothing of them runs here, and there are neither
+ * their documentation nor a package manager. */
 #include "node/image.h"
 
-#include <fcntl.h>
-#include <spawn.h>
+#include <glob.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "apiserver/base/file.h"
-#include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/base/rand.h"
 #include "node/archive.h"
+#include "node/oci.h"
+#include "node/program.h"
 
 #define PROGRAM_MAX ((size_t)16 << 20)
 #define APPLETS_MAX ((size_t)64 << 10)
-#define MEDIA "application/vnd.oci.image."
+#define SYSTEM_MAX ((size_t)512 << 20)
 #define USER "65532:65532"
-#define SEARCH "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
-
-#if defined __x86_64__
-#define ARCHITECTURE "amd64"
-#elif defined __aarch64__
-#define ARCHITECTURE "arm64"
-#else
-#error "the name of this architecture in images is not known"
-#endif
-
-/* ---- the layout ---- */
-
-struct digest {
-    char text[7 + 64 + 1]; /* sha256:... */
-};
-
-static struct digest digest_of(const struct buf *b)
-{
-    unsigned char bytes[32];
-    struct digest d = {.text = "sha256:"};
-    digest_sha256(buf_cstr(b), b->len, bytes);
-    digest_print_hex(bytes, sizeof bytes, d.text + 7);
-    return d;
-}
-
-static cJSON *descriptor(const char *type, const struct buf *blob)
-{
-    struct digest d = digest_of(blob);
-    cJSON *o = json_object();
-    json_add(o, "mediaType", json_string(type));
-    json_add(o, "digest", json_string(d.text));
-    json_add(o, "size", json_int((int64_t)blob->len));
-    return o;
-}
-
-static void add_blob(struct buf *tar, const struct buf *blob)
-{
-    struct digest d = digest_of(blob);
-    SCOPED_FREE char *name = xasprintf("blobs/sha256/%s", d.text + 7);
-    archive_file(tar, name, 0644, buf_cstr(blob), blob->len);
-}
-
-static void print_config(const struct buf *layer, cJSON *take_settings, struct buf *out)
-{
-    SCOPED(json_free_p) cJSON *config = json_object();
-    cJSON *layers = json_array();
-    json_push(layers, json_string(digest_of(layer).text));
-    json_add(config, "architecture", json_string(ARCHITECTURE));
-    json_add(config, "os", json_string("linux"));
-    json_add(config, "config", take_settings);
-    json_set_at(config, "rootfs.type", json_string("layers"));
-    json_set_at(config, "rootfs.diff_ids", layers);
-    json_print(config, out);
-}
-
-static void print_manifest(const struct buf *config, const struct buf *layer, struct buf *out)
-{
-    SCOPED(json_free_p) cJSON *manifest = json_object();
-    cJSON *layers = json_array();
-    json_push(layers, descriptor(MEDIA "layer.v1.tar", layer));
-    json_add(manifest, "schemaVersion", json_int(2));
-    json_add(manifest, "mediaType", json_string(MEDIA "manifest.v1+json"));
-    json_add(manifest, "config", descriptor(MEDIA "config.v1+json", config));
-    json_add(manifest, "layers", layers);
-    json_print(manifest, out);
-}
-
-static void print_index(const char *name, const struct buf *manifest, struct buf *out)
-{
-    SCOPED(json_free_p) cJSON *index = json_object();
-    cJSON *list = json_array(), *one = descriptor(MEDIA "manifest.v1+json", manifest);
-    cJSON *annotations = json_object();
-    json_add(annotations, "org.opencontainers.image.ref.name", json_string(name));
-    json_add(one, "annotations", annotations);
-    json_push(list, one);
-    json_add(index, "schemaVersion", json_int(2));
-    json_add(index, "manifests", list);
-    json_print(index, out);
-}
-
-static void pack(const char *name, const struct buf *layer, cJSON *take_settings, struct buf *tar)
-{
-    static const char layout[] = "{\"imageLayoutVersion\":\"1.0.0\"}";
-    SCOPED(buf_fini) struct buf config = {0};
-    SCOPED(buf_fini) struct buf manifest = {0};
-    SCOPED(buf_fini) struct buf index = {0};
-    print_config(layer, take_settings, &config);
-    print_manifest(&config, layer, &manifest);
-    print_index(name, &manifest, &index);
-    archive_file(tar, "oci-layout", 0644, layout, strlen(layout));
-    archive_file(tar, "index.json", 0644, buf_cstr(&index), index.len);
-    add_blob(tar, layer);
-    add_blob(tar, &config);
-    add_blob(tar, &manifest);
-    archive_end(tar);
-}
-
-static cJSON *settings_of(const char *user, const char *entry, const char *command)
-{
-    cJSON *settings = json_object(), *env = json_array();
-    json_push(env, json_string("PATH=" SEARCH));
-    json_add(settings, "User", json_string(user));
-    json_add(settings, "Env", env);
-    const char *const lists[][2] = {{"Entrypoint", entry}, {"Cmd", command}};
-    for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
-        if (!lists[i][1])
-            continue;
-        cJSON *list = json_array();
-        json_push(list, json_string(lists[i][1]));
-        json_add(settings, lists[i][0], list);
-    }
-    return settings;
-}
-
-/* ---- the images ---- */
 
 int image_make_pause(const char *program, struct buf *ret, struct err *err)
 {
@@ -142,57 +28,21 @@ int image_make_pause(const char *program, struct buf *ret, struct err *err)
         return rc;
     archive_file(&layer, "pause", 0755, bytes.data, bytes.len);
     archive_end(&layer);
-    pack(IMAGE_PAUSE, &layer, settings_of(USER, "/pause", NULL), ret);
+    oci_pack(
+        &(struct oci_image){
+            .name = IMAGE_PAUSE, .layers = &layer, .n = 1, .user = USER, .entry = "/pause"},
+        ret);
     return 0;
 }
 
-static char *find_program(const char *name)
-{
-    const char *folders = SEARCH;
-    while (*folders) {
-        size_t n = strcspn(folders, ":");
-        char *path = xasprintf("%.*s/%s", (int)n, folders, name);
-        if (access(path, X_OK) == 0)
-            return path;
-        free(path);
-        folders += n + (folders[n] == ':');
-    }
-    return NULL;
-}
-
-static bool read_all(int fd, size_t max, struct buf *out)
-{
-    char bytes[4096];
-    ssize_t n;
-    out->max = max;
-    while ((n = read(fd, bytes, sizeof bytes)) > 0)
-        buf_append(out, bytes, (size_t)n);
-    return n == 0 && !buf_failed(out);
-}
+/* ---- busybox ---- */
 
 /* Its commands, a line each, as it lists them itself. */
 static int list_applets(const char *program, struct buf *ret, struct err *err)
 {
-    char *argv[] = {xstrdup("busybox"), xstrdup("--list"), NULL};
-    char *env[] = {NULL};
-    int pipes[2], status = 0;
-    pid_t pid = 0;
-    bool is_good = pipe2(pipes, O_CLOEXEC) == 0;
-    if (is_good) {
-        posix_spawn_file_actions_t actions;
-        posix_spawn_file_actions_init(&actions);
-        posix_spawn_file_actions_adddup2(&actions, pipes[1], STDOUT_FILENO);
-        is_good = posix_spawn(&pid, program, &actions, NULL, argv, env) == 0;
-        posix_spawn_file_actions_destroy(&actions);
-        close(pipes[1]);
-        is_good = read_all(pipes[0], APPLETS_MAX, ret) && is_good;
-        close(pipes[0]);
-    }
-    if (is_good)
-        is_good = waitpid(pid, &status, 0) == pid && status == 0;
-    free(argv[0]);
-    free(argv[1]);
-    return is_good ? 0 : err_set(err, ERR_INVALID, "%s does not list its commands", program);
+    char name[] = "busybox", list[] = "--list", *argv[] = {name, list, NULL}, *env[] = {NULL};
+    ret->max = APPLETS_MAX;
+    return program_output(program, argv, env, ret, err);
 }
 
 static void add_accounts(struct buf *layer)
@@ -207,30 +57,142 @@ static void add_accounts(struct buf *layer)
     archive_folder(layer, "tmp", 01777);
 }
 
-int image_make_busybox(const char *program, struct buf *ret, struct err *err)
+static int make_base(const char *path, struct buf *layer, struct err *err)
 {
-    SCOPED_FREE char *path = program ? xstrdup(program) : find_program("busybox");
     SCOPED(buf_fini) struct buf bytes = {0};
-    SCOPED(buf_fini) struct buf layer = {0};
     SCOPED(buf_fini) struct buf applets = {0};
-    if (!path)
-        return err_set(err, ERR_NOT_FOUND, "there is no busybox (Debian: busybox-static)");
     int rc = file_read(path, PROGRAM_MAX, &bytes, err);
     if (rc == 0)
         rc = list_applets(path, &applets, err);
     if (rc < 0)
         return rc;
-    add_accounts(&layer);
-    archive_folder(&layer, "bin", 0755);
-    archive_file(&layer, "bin/busybox", 0755, bytes.data, bytes.len);
+    add_accounts(layer);
+    archive_folder(layer, "bin", 0755);
+    archive_file(layer, "bin/busybox", 0755, bytes.data, bytes.len);
     for (const char *name = buf_cstr(&applets); *name; name += strcspn(name, "\n") + 1) {
         SCOPED_FREE char *link = xasprintf("bin/%.*s", (int)strcspn(name, "\n"), name);
         if (strcmp(link, "bin/busybox") != 0 && strlen(link) <= ARCHIVE_NAME_MAX)
-            archive_link(&layer, link, "busybox");
+            archive_link(layer, link, "busybox");
         if (!strchr(name, '\n'))
             break;
     }
-    archive_end(&layer);
-    pack(IMAGE_BUSYBOX, &layer, settings_of("", NULL, "/bin/sh"), ret);
+    archive_end(layer);
     return 0;
+}
+
+/* ---- packages ---- */
+
+/* The hook collects the certificates, which the package would do when it is installed, and takes
+ * away what mmdebstrap has copied from this machine. */
+static const char *const unpack[] = {
+    "mmdebstrap",
+    "--quiet",
+    "--variant=extract",
+    "--format=tar",
+    "--skip=cleanup/apt",
+    "--dpkgopt=path-exclude=/usr/share/doc/*",
+    "--dpkgopt=path-exclude=/usr/share/locale/*",
+    "--dpkgopt=path-exclude=/usr/share/man/*",
+    "--dpkgopt=path-exclude=/usr/lib/*/gconv/*",
+    "--extract-hook=cd \"$1\" &&"
+    " cat usr/share/ca-certificates/mozilla/*.crt >etc/ssl/certs/ca-certificates.crt &&"
+    " rm -rf etc/apt/sources.list* etc/hostname etc/resolv.conf var/*",
+    NULL,
+};
+
+/* Where this machine has its packages from. */
+static void add_sources(char ***argv)
+{
+    static const char *const patterns[] = {"/etc/apt/sources.list",
+                                           "/etc/apt/sources.list.d/*.list",
+                                           "/etc/apt/sources.list.d/*.sources"};
+    glob_t found = {0};
+    for (size_t i = 0; i < ARRAY_LEN(patterns); i++)
+        glob(patterns[i], i ? GLOB_APPEND : 0, NULL, &found);
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        strv_add(argv, xstrdup(found.gl_pathv[i]));
+    globfree(&found);
+}
+
+static int make_system(const char *packages, struct buf *layer, struct err *err)
+{
+    SCOPED_FREE char *path = program_find(unpack[0]);
+    if (!path)
+        return err_set(err, ERR_NOT_FOUND, "there is no mmdebstrap (Debian: mmdebstrap)");
+    char **argv = strv_copy(unpack), **env = NULL;
+    strv_add(&env, xstrdup("SOURCE_DATE_EPOCH=0"));
+    for (char **setting = environ; *setting; setting++)
+        strv_add(&env, xstrdup(*setting));
+    strv_add(&argv, xasprintf("--include=%s", packages));
+    strv_add(&argv, xstrdup("")); /* the release: as the sources say */
+    strv_add(&argv, xstrdup("-"));
+    add_sources(&argv);
+    layer->max = SYSTEM_MAX;
+    int rc = program_output(path, argv, env, layer, err);
+    strv_free(argv);
+    strv_free(env);
+    return rc;
+}
+
+/* ---- the images ---- */
+
+const struct image_kind image_kinds[] = {
+    {"busybox", "localhost/agent-sandbox/busybox:dev", NULL, "/bin/sh"},
+    {"python", "localhost/agent-sandbox/python:dev", "python3,ca-certificates", "python3"},
+    {0},
+};
+
+const struct image_kind *image_find(const char *name)
+{
+    const struct image_kind *kind = image_kinds;
+    while (kind->name && strcmp(kind->name, name) != 0)
+        kind++;
+    return kind->name ? kind : NULL;
+}
+
+int image_start(const struct image_kind *kind, const char *busybox, struct image *ret,
+                struct err *err)
+{
+    SCOPED_FREE char *path = busybox ? xstrdup(busybox) : program_find("busybox");
+    SCOPED(image_fini) struct image image = {.kind = kind};
+    unsigned char digest[32];
+    if (!path)
+        return err_set(err, ERR_NOT_FOUND, "there is no busybox (Debian: busybox-static)");
+    int rc = make_base(path, &image.base, err);
+    if (rc < 0)
+        return rc;
+    SCOPED(buf_fini) struct buf recipe = {0};
+    buf_append(&recipe, image.base.data, image.base.len);
+    for (size_t i = 0; kind->packages && unpack[i]; i++)
+        buf_puts(&recipe, unpack[i]);
+    buf_puts(&recipe, kind->packages ? kind->packages : "");
+    digest_sha256(recipe.data, recipe.len, digest);
+    digest_print_hex(digest, sizeof digest, image.recipe);
+    *ret = steal(&image);
+    return 0;
+}
+
+int image_make(const struct image *image, struct buf *ret, struct err *err)
+{
+    const struct image_kind *kind = image->kind;
+    SCOPED(buf_fini) struct buf system = {0};
+    int rc = kind->packages ? make_system(kind->packages, &system, err) : 0;
+    if (rc < 0)
+        return rc;
+    const struct buf layers[] = {image->base, system};
+    ret->max = SYSTEM_MAX;
+    oci_pack(&(struct oci_image){.name = kind->reference,
+                                 .layers = layers,
+                                 .n = kind->packages ? 2 : 1,
+                                 .user = "",
+                                 .command = kind->command,
+                                 .label = IMAGE_RECIPE,
+                                 .value = image->recipe},
+             ret);
+    return buf_failed(ret) ? err_set(err, ERR_INVALID, "the image is too large") : 0;
+}
+
+void image_fini(struct image *image)
+{
+    buf_fini(&image->base);
 }

@@ -179,6 +179,7 @@ void podman_image_fini(struct podman_image *i)
     free(i->id);
     free(i->digest);
     free(i->user);
+    json_free(i->labels);
     *i = (struct podman_image){0};
 }
 
@@ -195,6 +196,7 @@ int podman_image_find(struct podman *p, const char *name, struct podman_image *r
         .id = xstrdup(json_str_or(tree, "Id", "")),
         .digest = xstrdup(cJSON_IsString(first) ? first->valuestring : ""),
         .user = xstrdup(json_str_or(tree, "Config.User", "")),
+        .labels = json_copy(json_at(tree, "Config.Labels")),
     };
     return 0;
 }
@@ -229,7 +231,11 @@ int podman_image_pull(struct podman *p, const char *name, const char *auth, stru
 
 int podman_image_load(struct podman *p, const struct buf *archive, struct err *err)
 {
-    return send_call(p, &(struct call){.method = "POST", .path = "/images/load", .bytes = archive},
+    return send_call(p,
+                     &(struct call){.method = "POST",
+                                    .path = "/images/load",
+                                    .bytes = archive,
+                                    .timeout_ms = PULL_TIMEOUT_MS},
                      NULL, err);
 }
 

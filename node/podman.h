@@ -29,12 +29,14 @@ struct podman_image { /* starts as {0}; podman_image_fini */
     char *id;         /* sha256 in hex */
     char *digest;     /* name@sha256:..., "" when it was never in a registry */
     char *user;       /* as the image says, "" = root */
+    cJSON *labels;    /* NULL = none */
 };
 void podman_image_fini(struct podman_image *i);
 int podman_image_find(struct podman *p, const char *name, struct podman_image *ret,
                       struct err *err);
 /* auth: what X-Registry-Auth takes, or NULL. Takes minutes. */
 int podman_image_pull(struct podman *p, const char *name, const char *auth, struct err *err);
+/* Takes a while for large ones. */
 int podman_image_load(struct podman *p, const struct buf *archive, struct err *err);
 
 /* ---- networks ---- */

@@ -16,9 +16,9 @@ static bool engine(void *ctx, struct peer_conn *c, const struct peer_request *re
     const char *path = strstr(req->target, "/libpod");
     path = path ? path + strlen("/libpod") : "";
     if (strcmp(path, "/images/there/json") == 0)
-        peer_answer(
-            c, 200, "application/json",
-            "{\"Id\":\"abc\",\"RepoDigests\":[\"there@sha256:1\"],\"Config\":{\"User\":\"7\"}}");
+        peer_answer(c, 200, "application/json",
+                    "{\"Id\":\"abc\",\"RepoDigests\":[\"there@sha256:1\"],\"Config\":{\"User\":"
+                    "\"7\",\"Labels\":{\"a\":\"b\"}}}");
     else if (strstr(path, "/images/pull"))
         peer_answer(c, 200, "application/json",
                     strstr(path, "reference=good")
@@ -72,6 +72,7 @@ START_TEST(test_images)
     ck_assert_str_eq(image.id, "abc");
     ck_assert_str_eq(image.digest, "there@sha256:1");
     ck_assert_str_eq(image.user, "7");
+    ck_assert_str_eq(json_str(image.labels, "a"), "b");
     ck_assert_int_eq(podman_image_find(podman, "a/../b", &image, &err), -ERR_NOT_FOUND);
     ck_assert_str_eq(err_text(&err), "no such thing");
     ck_assert_int_eq(podman_image_pull(podman, "good", NULL, &err), 0);
