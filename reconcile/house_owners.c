@@ -196,9 +196,16 @@ void owners_note(struct owners *o, const struct object *object, bool is_delete,
 
 /* ---- owners as they are ---- */
 
-enum owner_state { OWNER_THERE, OWNER_GONE };
+enum owner_state { OWNER_THERE, OWNER_WAITING, OWNER_GONE };
 
-/* Of a kind that is not served nothing is known, so it counts as there. */
+static bool is_in_foreground(const struct object *o)
+{
+    SCOPED(json_free_p) cJSON *finalizers = object_peek(o, "metadata", "finalizers");
+    return o->is_terminating && json_has_str(finalizers, foreground);
+}
+
+/* One that is deleted in the foreground waits for what it owns. Of a kind that is not served
+ * nothing is known, so it counts as there. */
 static int owner_state(const struct pass_env *env, const struct object *o, const cJSON *ref,
                        enum owner_state *ret, struct err *err)
 {
@@ -218,6 +225,8 @@ static int owner_state(const struct pass_env *env, const struct object *o, const
     err_fini(&e);
     if (!owner || strcmp(owner->uid, json_str_or(ref, "uid", "")) != 0)
         *ret = OWNER_GONE;
+    else if (is_in_foreground(owner))
+        *ret = OWNER_WAITING;
     return 0;
 }
 
@@ -287,6 +296,40 @@ static int delete_object(const struct pass_env *env, const struct object *o,
     return house_forgive(pass_delete(env, &del, err), err);
 }
 
+/* ---- what its owners ask for ---- */
+
+/* What is owned goes with the last of its owners, itself in the foreground when one of them waits
+ * for it and it owns something in turn; references to others that are gone go alone. */
+static int follow_owners(const struct pass_env *env, struct owners *owners, const struct object *o,
+                         struct err *err)
+{
+    SCOPED(json_free_p) cJSON *refs = object_peek(o, "metadata", "ownerReferences");
+    char **lost = NULL, **owned = NULL;
+    size_t there = 0, waiting = 0;
+    int rc = 0;
+    const cJSON *ref;
+    cJSON_ArrayForEach(ref, refs)
+    {
+        enum owner_state state;
+        rc = owner_state(env, o, ref, &state, err);
+        if (rc < 0)
+            break;
+        there += state == OWNER_THERE;
+        waiting += state == OWNER_WAITING;
+        if (state != OWNER_THERE)
+            strv_add(&lost, xstrdup(json_str_or(ref, "uid", "")));
+    }
+    if (waiting > 0)
+        owned = dependents(owners, o->uid);
+    if (rc == 0 && lost && there == 0)
+        rc = delete_object(env, o, owned ? "Foreground" : NULL, err);
+    else if (rc == 0 && lost)
+        rc = drop_references(env, o, lost, err);
+    strv_free(lost);
+    strv_free(owned);
+    return rc;
+}
+
 /* ---- finalizers of an owner ---- */
 
 static bool blocks(const struct object *dependent, const char *owner_uid)
@@ -301,8 +344,9 @@ static bool blocks(const struct object *dependent, const char *owner_uid)
     return false;
 }
 
-static int each_dependent(const struct pass_env *env, const struct object *owner, bool is_orphaning,
-                          char *const *keys, size_t *ret_blocking, struct err *err)
+static int each_dependent(const struct pass_env *env, struct owners *owners,
+                          const struct object *owner, bool is_orphaning, char *const *keys,
+                          size_t *ret_blocking, struct err *err)
 {
     char *const uids[] = {owner->uid, NULL};
     int rc = 0;
@@ -320,7 +364,7 @@ static int each_dependent(const struct pass_env *env, const struct object *owner
         }
         *ret_blocking += blocks(o, owner->uid);
         if (!o->is_terminating)
-            rc = delete_object(env, o, NULL, err);
+            rc = follow_owners(env, owners, o, err);
     }
     return rc;
 }
@@ -332,10 +376,10 @@ static int finalize(const struct pass_env *env, struct owners *owners, const str
     SCOPED(json_free_p) cJSON *finalizers = object_peek(o, "metadata", "finalizers");
     bool is_orphaning = json_has_str(finalizers, orphan);
     size_t blocking = 0;
-    if (!o->is_terminating || (!is_orphaning && !json_has_str(finalizers, foreground)))
+    if (!o->is_terminating || (!is_orphaning && !is_in_foreground(o)))
         return 0;
     char **keys = dependents(owners, o->uid);
-    int rc = each_dependent(env, o, is_orphaning, keys, &blocking, err);
+    int rc = each_dependent(env, owners, o, is_orphaning, keys, &blocking, err);
     strv_free(keys);
     if (rc == 0 && blocking > 0)
         ret->again_after_ms = WAIT_MS;
@@ -345,33 +389,6 @@ static int finalize(const struct pass_env *env, struct owners *owners, const str
 }
 
 /* ---- the pass ---- */
-
-/* What is owned goes with the last of its owners; references to others that are gone go alone. */
-static int follow_owners(const struct pass_env *env, const struct object *o, struct err *err)
-{
-    SCOPED(json_free_p) cJSON *refs = object_peek(o, "metadata", "ownerReferences");
-    char **gone = NULL;
-    size_t there = 0;
-    int rc = 0;
-    const cJSON *ref;
-    cJSON_ArrayForEach(ref, refs)
-    {
-        enum owner_state state;
-        rc = owner_state(env, o, ref, &state, err);
-        if (rc < 0)
-            break;
-        if (state == OWNER_GONE)
-            strv_add(&gone, xstrdup(json_str_or(ref, "uid", "")));
-        else
-            there++;
-    }
-    if (rc == 0 && gone && there == 0)
-        rc = delete_object(env, o, NULL, err);
-    else if (rc == 0 && gone)
-        rc = drop_references(env, o, gone, err);
-    strv_free(gone);
-    return rc;
-}
 
 int house_owners_pass(const struct pass_env *env, struct owners *owners, const char *key,
                       struct loop_result *ret, struct err *err)
@@ -384,5 +401,5 @@ int house_owners_pass(const struct pass_env *env, struct owners *owners, const c
     if (rc < 0 || !o)
         return rc;
     rc = finalize(env, owners, o, ret, err);
-    return rc != 0 || o->is_terminating ? rc < 0 ? rc : 0 : follow_owners(env, o, err);
+    return rc != 0 || o->is_terminating ? rc < 0 ? rc : 0 : follow_owners(env, owners, o, err);
 }

@@ -281,6 +281,34 @@ START_TEST(test_foreground)
 }
 END_TEST
 
+/* What owns something in turn waits for it as well; what has another owner stays. */
+START_TEST(test_foreground_goes_down)
+{
+    SCOPED(object_unref_p) struct object *a = make_owner("a"), *other = make_owner("other");
+    SCOPED_FREE char *of_a = reference(a, true), *of_other = reference(other, true);
+    SCOPED_FREE char *of_both = xasprintf("%s,%s", of_a, of_other);
+    make_owned("middle", of_a);
+    make_owned("shared", of_both);
+    SCOPED(object_unref_p) struct object *middle = NULL;
+    SCOPED(err_fini) struct err err = {0};
+    ck_assert_int_eq(pass_get(&env, &kind_config_map, "x", "middle", &middle, &err), 0);
+    SCOPED_FREE char *of_middle = reference(middle, true);
+    make_owned("leaf", of_middle);
+    drop(&kind_config_map, "x", "a", "Foreground");
+    ck_assert_int_gt(look_at("a"), 0);
+    ck_assert_uint_eq(count_owners("shared"), 1);
+    ck_assert(is_there(&kind_config_map, "x", "middle")); /* waits for the leaf */
+    ck_assert(is_there(&kind_config_map, "x", "leaf"));
+    ck_assert_int_gt(look_at("middle"), 0);
+    ck_assert(!is_there(&kind_config_map, "x", "leaf"));
+    look_at("middle");
+    ck_assert(!is_there(&kind_config_map, "x", "middle"));
+    look_at("a");
+    ck_assert(!is_there(&kind_config_map, "x", "a"));
+    ck_assert(is_there(&kind_config_map, "x", "shared"));
+}
+END_TEST
+
 START_TEST(test_orphan)
 {
     SCOPED(object_unref_p) struct object *a = make_owner("a");
@@ -305,6 +333,7 @@ SUITE(house)
     tcase_add_test(tc, test_goes_with_its_owners);
     tcase_add_test(tc, test_who_an_owner_is);
     tcase_add_test(tc, test_foreground);
+    tcase_add_test(tc, test_foreground_goes_down);
     tcase_add_test(tc, test_orphan);
     suite_add_tcase(s, tc);
 }
