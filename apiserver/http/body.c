@@ -5,6 +5,7 @@
 #include "apiserver/base/mem.h"
 #include "apiserver/base/yaml.h"
 #include "openapi/kinds.h"
+#include "openapi/wire.h"
 
 #define FINDINGS_MAX 100
 #define EXCERPT                                                                                    \
@@ -70,6 +71,43 @@ static void add_findings(const struct pairs *duplicates, enum body_type type,
 static bool is_number_error(const struct err *err)
 {
     return str_has_prefix(err_text(err), "json: cannot unmarshal number");
+}
+
+/* ---- protocol buffers ---- */
+
+bool body_may_be_protobuf(const struct request *req)
+{
+    return req->route.kind && req->route.kind->is_builtin;
+}
+
+/* The scheme's name is part of the text that kube-apiserver answers. */
+int body_unregistered(const char *kind, const char *version, struct err *err)
+{
+    return err_set(err, ERR_BAD_REQUEST,
+                   "no kind \"%s\" is registered for version \"%s\" in scheme "
+                   "\"pkg/runtime/scheme.go:111\"",
+                   kind, version);
+}
+
+/* What an envelope says, or what stands for it when it says nothing. */
+static char *text_or(struct str given, const char *otherwise)
+{
+    return given.n ? str_hold(given.p, given.n) : xstrdup(otherwise);
+}
+
+/* The tree of the envelope's content. Errors name kind and version, which the envelope has. */
+static int read_content(const struct wire_envelope *e, const struct wire_message *message,
+                        const char *version, const char *kind, cJSON **ret, struct err *err)
+{
+    SCOPED(json_free_p) cJSON *tree = NULL;
+    int r =
+        message ? wire_decode(message, e->raw, &tree, err) : body_unregistered(kind, version, err);
+    if (r < 0)
+        return r;
+    json_set_str(tree, "apiVersion", version);
+    json_set_str(tree, "kind", kind);
+    *ret = steal(&tree);
+    return 0;
 }
 
 /* The JSON error has a head that YAML's does not have, nor a number that is too large. */
@@ -143,17 +181,46 @@ static int check_version(const cJSON *tree, const struct kind *kind, struct err 
                    given, expected);
 }
 
+/* It says what it is, and is not. */
+static int not_handled(const char *given_kind, const char *given_version, const struct kind *kind,
+                       struct err *err)
+{
+    SCOPED_FREE char *why = xstrdup(err_text(err));
+    return err_set(err, ERR_BAD_REQUEST, "%s in version \"%s\" cannot be handled as a %s: %s",
+                   given_kind, given_version, kind->kind, why);
+}
+
 static int unrecognized(const struct request *req, const struct kind *kind, struct err *err)
 {
+    if (is_number_error(err))
+        return not_handled(kind->kind, kind->version, kind, err);
     SCOPED(buf_fini) struct buf excerpt = {0};
     print_excerpt(buf_str(&req->body), &excerpt);
     SCOPED_FREE char *why = xstrdup(err_text(err));
-    if (is_number_error(err))
-        return err_set(err, ERR_BAD_REQUEST, "%s in version \"%s\" cannot be handled as a %s: %s",
-                       kind->kind, kind->version, kind->kind, why);
     return err_set(err, ERR_BAD_REQUEST,
                    "the object provided is unrecognized (must be of type %s): %s (%s)", kind->kind,
                    why, buf_cstr(&excerpt));
+}
+
+static int decode_protobuf(const struct request *req, const struct kind *kind, cJSON **ret,
+                           struct err *err)
+{
+    struct wire_envelope e;
+    SCOPED(json_free_p) cJSON *tree = NULL;
+    if (wire_open(buf_str(&req->body), &e, err) < 0)
+        return unrecognized(req, kind, err);
+    SCOPED_FREE char *expected = kind_api_version(kind);
+    SCOPED_FREE char *version = text_or(e.api_version, expected);
+    SCOPED_FREE char *given = text_or(e.kind, kind->kind);
+    const char *slash = strchr(version, '/');
+    if (read_content(&e, wire_find(version, given), version, given, &tree, err) < 0)
+        return err->code == ERR_BAD_REQUEST
+                   ? not_handled(given, slash ? slash + 1 : version, kind, err)
+                   : -(int)err->code;
+    if (check_version(tree, kind, err) < 0)
+        return -(int)err->code;
+    *ret = steal(&tree);
+    return 0;
 }
 
 int body_decode_object(const struct request *req, const struct kind *kind,
@@ -163,8 +230,11 @@ int body_decode_object(const struct request *req, const struct kind *kind,
     enum body_type type;
     SCOPED(json_free_p) cJSON *tree = NULL;
     SCOPED(pairs_fini) struct pairs duplicates = {0};
-    if (body_check_size(req, err) < 0 || negotiate_body(&req->headers, &type, err) < 0)
+    if (body_check_size(req, err) < 0 ||
+        negotiate_body(&req->headers, body_may_be_protobuf(req), &type, err) < 0)
         return -err->code;
+    if (type == BODY_PROTOBUF)
+        return decode_protobuf(req, kind, ret, err);
     struct str body = buf_str(&req->body);
     if (parse(body, type, &duplicates, &tree, err) < 0 || body_check_type_meta(tree, body, err) < 0)
         return err->code == ERR_BAD_REQUEST ? unrecognized(req, kind, err) : -(int)err->code;
@@ -175,13 +245,18 @@ int body_decode_object(const struct request *req, const struct kind *kind,
     return 0;
 }
 
-/* The scheme's name is part of the text that kube-apiserver answers. */
-int body_unregistered(const char *kind, const char *version, struct err *err)
+/* Options carry any version; an envelope without a kind is what was asked for. */
+static int read_options(struct str body, const char *kind, cJSON **ret, struct err *err)
 {
-    return err_set(err, ERR_BAD_REQUEST,
-                   "no kind \"%s\" is registered for version \"%s\" in scheme "
-                   "\"pkg/runtime/scheme.go:111\"",
-                   kind, version);
+    struct wire_envelope e;
+    int r = wire_open(body, &e, err);
+    if (r < 0)
+        return r;
+    SCOPED_FREE char *given = text_or(e.kind, kind);
+    SCOPED_FREE char *version = text_or(e.api_version, "v1");
+    if (strcmp(given, kind) != 0)
+        return body_unregistered(given, version, err);
+    return read_content(&e, wire_find(NULL, kind), version, kind, ret, err);
 }
 
 int body_decode_options(const struct request *req, const char *kind, struct pairs *findings,
@@ -190,8 +265,11 @@ int body_decode_options(const struct request *req, const char *kind, struct pair
     enum body_type type;
     SCOPED(json_free_p) cJSON *tree = NULL;
     SCOPED(pairs_fini) struct pairs duplicates = {0};
-    if (body_check_size(req, err) < 0 || negotiate_body(&req->headers, &type, err) < 0)
+    if (body_check_size(req, err) < 0 ||
+        negotiate_body(&req->headers, body_may_be_protobuf(req), &type, err) < 0)
         return -err->code;
+    if (type == BODY_PROTOBUF)
+        return read_options(buf_str(&req->body), kind, ret, err);
     if (parse(buf_str(&req->body), type, &duplicates, &tree, err) < 0 ||
         body_check_head(tree, err) < 0)
         return -err->code;

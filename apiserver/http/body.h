@@ -10,6 +10,8 @@
 
 /* The JSON type of a node in the words of Go's decoder: string, number, bool, array, object. */
 const char *body_go_type(const cJSON *node);
+/* Kubernetes' own kinds may come as protocol buffers; custom resources may not. */
+bool body_may_be_protobuf(const struct request *req);
 /* -ERR_TOO_LARGE when more came than is allowed. */
 int body_check_size(const struct request *req, struct err *err);
 

@@ -376,14 +376,19 @@ static const struct body_name *find_body(const struct pairs *headers, const stru
     return NULL;
 }
 
-int negotiate_body(const struct pairs *headers, enum body_type *ret, struct err *err)
+int negotiate_body(const struct pairs *headers, bool takes_protobuf, enum body_type *ret,
+                   struct err *err)
 {
-    static const struct body_name names[] = {
-        {"", BODY_JSON}, {"application/json", BODY_JSON}, {"application/yaml", BODY_YAML}, {0}};
+    static const struct body_name names[] = {{"", BODY_JSON},
+                                             {"application/json", BODY_JSON},
+                                             {"application/yaml", BODY_YAML},
+                                             {"application/vnd.kubernetes.protobuf", BODY_PROTOBUF},
+                                             {0}};
     const struct body_name *found = find_body(headers, names, is_type);
     const char *given = pairs_get_ci(headers, "Content-Type");
     size_t n = given ? strcspn(given, ";") : 0;
-    if (!found || (given && !are_good_params((struct str){given + n, strlen(given) - n})))
+    if (!found || (found->type == BODY_PROTOBUF && !takes_protobuf) ||
+        (given && !are_good_params((struct str){given + n, strlen(given) - n})))
         return err_set(
             err, ERR_UNSUPPORTED_MEDIA,
             "the body of the request was in an unknown format - accepted media types include: "

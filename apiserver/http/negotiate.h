@@ -42,14 +42,16 @@ bool negotiate_takes_gzip(const struct pairs *headers);
 enum body_type {
     BODY_JSON,
     BODY_YAML,
+    BODY_PROTOBUF,
     BODY_JSON_PATCH,
     BODY_MERGE_PATCH,
     BODY_STRATEGIC_PATCH,
     BODY_APPLY
 };
-/* From Content-Type (absent = JSON) of POST, PUT and DELETE. Errors: ERR_UNSUPPORTED_MEDIA.
- * Source: 12.2. */
-int negotiate_body(const struct pairs *headers, enum body_type *ret, struct err *err);
+/* From Content-Type (absent = JSON) of POST, PUT and DELETE; takes_protobuf: of a kind of
+ * Kubernetes itself. Errors: ERR_UNSUPPORTED_MEDIA. Source: 12.2. */
+int negotiate_body(const struct pairs *headers, bool takes_protobuf, enum body_type *ret,
+                   struct err *err);
 /* The same for PATCH; takes_strategic: of a kind that takes that form, too. */
 int negotiate_patch(const struct pairs *headers, bool takes_strategic, enum body_type *ret,
                     struct err *err);

@@ -28,7 +28,7 @@ int handler_check_name(const struct request *req, struct err *err)
 int handler_check_body(const struct request *req, struct err *err)
 {
     enum body_type type;
-    int r = negotiate_body(&req->headers, &type, err);
+    int r = negotiate_body(&req->headers, body_may_be_protobuf(req), &type, err);
     return r < 0 ? r : body_check_size(req, err);
 }
 

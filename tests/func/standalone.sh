@@ -88,6 +88,30 @@ answers "a Service without an address that nobody forwards" 422 POST "$CORE/serv
 answers "a Pod without a node goes at once" 200 DELETE "$CORE/pods/p"
 t "and is gone" gone "$CORE/pods/p"
 
+# ---- protocol buffers ----
+
+# protobuf FILE BYTES: the printf format in an envelope, as a body.
+protobuf() { printf 'k8s\0'"$2" >"$WORK/$1" && PROTOBUF=(-H 'Content-Type: application/vnd.kubernetes.protobuf' --data-binary "@$WORK/$1"); }
+protobuf map '\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x0f\x0a\x05\x0a\x03map\x12\x06\x0a\x01k\x12\x01v'
+answers "a ConfigMap as protocol buffers" 201 POST "$CORE/configmaps" "${PROTOBUF[@]}"
+is "is what JSON would have made" 'map v' "$(q '.metadata.name + " " + .data.k')"
+protobuf deletion '\x0a\x13\x0a\x02v1\x12\x0dDeleteOptions\x12\x06\x12\x04\x0a\x02no'
+answers "options of a deletion as well" 409 DELETE "$CORE/configmaps/map" "${PROTOBUF[@]}"
+has "with their preconditions" 'the UID in the precondition (no) does not match' "$BODY"
+protobuf cut '\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x0f\x0a\x06'
+answers "an envelope that is cut off" 400 POST "$CORE/configmaps" "${PROTOBUF[@]}"
+has "is said to be" 'must be of type ConfigMap): unexpected EOF (6b3873000a0f0a027631' "$BODY"
+protobuf broken '\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x02\x0a\x06'
+answers "and an object that is" 400 POST "$CORE/configmaps" "${PROTOBUF[@]}"
+has "with its kind" 'ConfigMap in version \"v1\" cannot be handled as a ConfigMap: unexpected EOF' "$BODY"
+protobuf unknown '\x0a\x0c\x0a\x02v9\x12\x06Nobody\x12\x00'
+answers "a kind that is none" 400 POST "$CORE/configmaps" "${PROTOBUF[@]}"
+has "is told" 'no kind \"Nobody\" is registered for version \"v9\"' "$BODY"
+answers "JSON as protocol buffers" 400 POST "$CORE/configmaps" -H 'Content-Type: application/vnd.kubernetes.protobuf' -d '{}'
+has "is none" 'does not appear to be a protobuf message, expected prefix [107 56 115 0] ({})' "$BODY"
+answers "our own kinds are not taken so, as custom resources" 415 POST "$SANDBOXES" "${PROTOBUF[@]}"
+answers "nor options of their deletion" 415 DELETE "$SANDBOXES/x" "${PROTOBUF[@]}"
+
 # ---- users and their roles ----
 
 # issue NAME SUBJECT: a client certificate of the server's authority.
@@ -235,6 +259,32 @@ Y
     has "and changes by a strategic merge patch" configured "$(kc apply -f "$WORK/cm.yaml")"
     is "what was changed" two "$(kc -n work get pod applied -o 'jsonpath={.spec.containers[0].image}')"
     has "kubectl explain" nodeName "$(kc explain pod.spec.nodeName)"
+    while read -r outcome command; do
+        read -ra words <<<"$command"
+        like "kubectl $command" "$outcome" "$(kc -n work "${words[@]}")"
+    done <<'COMMANDS'
+created create namespace typed
+created create configmap typed --from-literal=a=b
+created create secret generic typed --from-literal=a=b
+created create secret docker-registry typed-login --docker-username=a --docker-password=b
+created create serviceaccount typed
+created create role typed --verb=get,list --resource=pods
+created create rolebinding typed --role=typed --serviceaccount=work:typed
+created create clusterrole typed --verb=get --resource=pods
+created create clusterrolebinding typed --clusterrole=typed --user=jane
+created create service externalname typed --external-name=example.org
+created run typed --image=example.org/app --port=80 --labels=a=b --env=A=B -- sleep 1
+exposed expose pod typed --port=80 --target-port=http --cluster-ip=None --name=exposed
+^ey.*[.].*[.] create token typed --duration=10m
+^yes auth can-i list pods --as=system:serviceaccount:work:typed
+^no auth can-i list secrets --as=system:serviceaccount:work:typed
+^pods.*get.list auth can-i --list --as=system:serviceaccount:work:typed
+^Username.*admin auth whoami
+deleted delete pod typed --grace-period=0 --force
+deleted delete clusterrole,clusterrolebinding,ns typed
+COMMANDS
+    is "what they made is what they said" 'b http' \
+        "$(kc -n work get configmap typed -o 'jsonpath={.data.a}') $(kc -n work get service exposed -o 'jsonpath={.spec.ports[0].targetPort}')"
     has "kubectl delete ns waits until all is gone" deleted "$(timeout 60 "$KUBECTL" --kubeconfig="$DATA/admin.kubeconfig" delete ns work 2>&1)"
 else
     skip "kubectl" "none here"

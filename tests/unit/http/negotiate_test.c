@@ -218,7 +218,7 @@ START_TEST(test_content_type)
     enum body_type type = BODY_JSON;
     if (types[_i].type)
         pairs_add(&headers, "content-type", types[_i].type);
-    int r = negotiate_body(&headers, &type, NULL);
+    int r = negotiate_body(&headers, false, &type, NULL);
     ck_assert_msg(types[_i].body < 0 ? r == -ERR_UNSUPPORTED_MEDIA
                                      : r == 0 && (int)type == types[_i].body,
                   "%s", types[_i].type);
@@ -229,6 +229,16 @@ START_TEST(test_content_type)
 }
 END_TEST
 
+START_TEST(test_protobuf_body)
+{
+    SCOPED(pairs_fini) struct pairs headers = {0};
+    enum body_type type = BODY_JSON;
+    pairs_add(&headers, "Content-Type", "application/vnd.kubernetes.protobuf");
+    ck_assert_int_eq(negotiate_body(&headers, true, &type, NULL), 0);
+    ck_assert_int_eq(type, BODY_PROTOBUF);
+}
+END_TEST
+
 SUITE(negotiate)
 {
     LOOP("accept", test_accept, 0, ARRAY_LEN(rows));
@@ -236,4 +246,5 @@ SUITE(negotiate)
     TESTS("headers", test_repeated);
     LOOP("discovery", test_discovery, 0, ARRAY_LEN(discovery));
     LOOP("content-type", test_content_type, 0, ARRAY_LEN(types));
+    TESTS("protocol buffers", test_protobuf_body);
 }
