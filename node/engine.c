@@ -22,6 +22,8 @@
 #define PING_MS 50
 #define AGAIN_MS 1000
 #define BOOT_ID_MAX ((size_t)100)
+/* How long the engine keeps what is known of a command that ended, s, and two processes for it. */
+#define KEEP_COMMAND "10"
 
 struct engine {
     struct engine_config config; /* strings are borrowed until engine_start returns */
@@ -47,7 +49,8 @@ static int write_settings(const struct engine *e, struct err *err)
     SCOPED(buf_fini) struct buf text = {0};
     /* cgroupfs: there may be no systemd. Events in a file: there may be no journal. */
     buf_puts(&text, "[containers]\nbase_hosts_file = \"none\"\n"
-                    "[engine]\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"file\"\n");
+                    "[engine]\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"file\"\n"
+                    "exit_command_delay = " KEEP_COMMAND "\n");
     int rc = disk_write(AT_FDCWD, containers, text.data, text.len, 0644, err);
     buf_clear(&text);
     buf_printf(&text, "[storage]\ndriver = \"%s\"\ngraphroot = \"%s/storage\"\n", e->config.storage,

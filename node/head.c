@@ -109,16 +109,33 @@ int head_parse(const char *p, size_t n, struct head *ret, struct err *err)
     return 0;
 }
 
+bool head_next_token(struct head_tokens *t, struct str *ret)
+{
+    const struct pairs *headers = &t->head->headers;
+    for (;;) {
+        while (t->rest.n) {
+            struct str token = trim(cut(&t->rest, ','));
+            if (!token.n)
+                continue;
+            *ret = token;
+            return true;
+        }
+        while (t->at < headers->n && strcasecmp(headers->v[t->at].name, t->name) != 0)
+            t->at++;
+        if (t->at == headers->n)
+            return false;
+        t->rest = STR(headers->v[t->at].value);
+        t->at++;
+    }
+}
+
 bool head_has_token(const struct head *h, const char *name, const char *token)
 {
-    for (size_t i = 0; i < h->headers.n; i++) {
-        struct str rest = STR(h->headers.v[i].value);
-        bool is_it = strcasecmp(h->headers.v[i].name, name) == 0;
-        while (is_it && rest.n) {
-            struct str one = trim(cut(&rest, ','));
-            if (one.n == strlen(token) && strncasecmp(one.p, token, one.n) == 0)
-                return true;
-        }
+    struct head_tokens tokens = {.head = h, .name = name};
+    struct str one;
+    while (head_next_token(&tokens, &one)) {
+        if (one.n == strlen(token) && strncasecmp(one.p, token, one.n) == 0)
+            return true;
     }
     return false;
 }

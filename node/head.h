@@ -20,5 +20,13 @@ void head_fini(struct head *h);
 size_t head_length(const char *p, size_t n);
 /* p[0..n) is a whole head. Errors: ERR_BAD_REQUEST. */
 int head_parse(const char *p, size_t n, struct head *ret, struct err *err);
+/* The words of all headers of a name, in order: their lists are divided by commas. */
+struct head_tokens { /* starts with head and name */
+    const struct head *head;
+    const char *name;
+    size_t at; /* header */
+    struct str rest;
+};
+bool head_next_token(struct head_tokens *t, struct str *ret); /* false = there are no more */
 /* Whether one of the headers of that name has the token in its list, without case. */
 bool head_has_token(const struct head *h, const char *name, const char *token);

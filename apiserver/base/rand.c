@@ -109,6 +109,11 @@ void rand_name_suffix(const struct randomness *r, char *out, size_t n)
     out[n] = '\0';
 }
 
+void digest_sha1(const void *p, size_t n, unsigned char out[20])
+{
+    require(EVP_Digest(p, n, out, NULL, EVP_sha1(), NULL), "SHA-1");
+}
+
 void digest_sha256(const void *p, size_t n, unsigned char out[32])
 {
     require(EVP_Digest(p, n, out, NULL, EVP_sha256(), NULL), "SHA-256");

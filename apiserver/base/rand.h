@@ -24,6 +24,7 @@ void rand_name_suffix(const struct randomness *r, char *out, size_t n);
 /* uniform in [0, bound); bound > 0 */
 uint64_t rand_below(const struct randomness *r, uint64_t bound);
 
+void digest_sha1(const void *p, size_t n, unsigned char out[20]); /* for protocols that say so */
 void digest_sha256(const void *p, size_t n, unsigned char out[32]);
 void digest_sha512_hex(const void *p, size_t n, char out[129]); /* upper case */
 void digest_hmac_sha256(const void *key, size_t key_n, const void *p, size_t n,

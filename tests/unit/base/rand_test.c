@@ -35,6 +35,16 @@ static void check_hex(const unsigned char *p, size_t n, const char *hex)
     }
 }
 
+START_TEST(test_sha1)
+{
+    unsigned char out[20];
+    char hex[41];
+    digest_sha1("abc", 3, out); /* FIPS 180 */
+    digest_print_hex(out, sizeof out, hex);
+    ck_assert_str_eq(hex, "a9993e364706816aba3e25717850c26c9cd0d89d");
+}
+END_TEST
+
 START_TEST(test_sha256)
 {
     unsigned char out[32];
@@ -133,6 +143,6 @@ END_TEST
 SUITE(rand)
 {
     LOOP("name_hash", test_name_hash, 0, ARRAY_LEN(names));
-    TESTS("digest", test_sha256, test_sha512, test_hmac, test_hex);
+    TESTS("digest", test_sha1, test_sha256, test_sha512, test_hmac, test_hex);
     TESTS("random", test_uuid, test_suffix, test_below, test_fixed_repeats);
 }
