@@ -1,10 +1,11 @@
-/* Client certificates: DER chains verified against bundles of authorities, and the names in them.
+/* Client certificates: DER chains verified against bundles of authorities.
  * Any thread. */
 #pragma once
 
 #include <stdint.h>
 
 #include "apiserver/auth/auth.h"
+#include "apiserver/base/subject.h"
 
 struct bundle; /* constant, counted */
 /* At least one certificate; anything in the text that is none is an error. Errors: ERR_INVALID. */
@@ -13,14 +14,6 @@ struct bundle *bundle_ref(struct bundle *b);
 void bundle_unref(struct bundle *b); /* NULL is fine */
 /* Of this bundle alone, in all of the process's life. */
 uint64_t bundle_number(const struct bundle *b);
-
-/* What a subject says. Strings are owned; subject_fini. */
-struct subject {
-    char *common_name;    /* the last CN; "" when there is none */
-    char **organizations; /* NULL-terminated, in order */
-    char *uid;            /* OID 1.3.6.1.4.1.57683.2, "" when absent */
-};
-void subject_fini(struct subject *s);
 
 /* The leaf (chain[0]) leads by the others to an authority of the bundle, all are valid at at_unix_s
  * and none forbids client authentication. ret gets the leaf's subject. Errors: ERR_UNAUTHORIZED

@@ -1,12 +1,12 @@
 /* TLS settings in one SSL_CTX, swapped as a whole by tls_reload. */
 #include "apiserver/http/tls.h"
 
-#include <openssl/err.h>
 #include <openssl/x509.h>
 #include <pthread.h>
 #include <string.h>
 
 #include "apiserver/base/mem.h"
+#include "apiserver/base/secure.h"
 
 #define CHAIN_MAX 16 /* certificates of a peer that are looked at */
 
@@ -79,37 +79,9 @@ static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *o
     return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-static int openssl_failed(struct err *err, const char *what, const char *file)
-{
-    unsigned long code = ERR_peek_last_error();
-    const char *reason = code ? ERR_reason_error_string(code) : NULL;
-    err_set(err, ERR_INVALID, "%s %s: %s", what, file, reason ? reason : "unusable");
-    ERR_clear_error();
-    return -ERR_INVALID;
-}
-
-static int load_files(struct tls *t, SSL_CTX *ctx, struct err *err)
-{
-    ERR_clear_error();
-    if (SSL_CTX_use_certificate_chain_file(ctx, t->cert_file) != 1)
-        return openssl_failed(err, "certificate", t->cert_file);
-    if (SSL_CTX_use_PrivateKey_file(ctx, t->key_file, SSL_FILETYPE_PEM) != 1)
-        return openssl_failed(err, "key", t->key_file);
-    if (SSL_CTX_check_private_key(ctx) != 1)
-        return openssl_failed(err, "key does not fit the certificate:", t->key_file);
-    return 0;
-}
-
 static void set_rules(struct tls *t, SSL_CTX *ctx)
 {
     static const unsigned char id[] = "sandbox-apiserver";
-    SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
-    /* A peer that goes without close_notify is at its end like any other: HTTP/1.1 messages say
-     * themselves where they end. */
-    SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
-                                 SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_IGNORE_UNEXPECTED_EOF);
-    SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
-                              SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
     SSL_CTX_set_cert_verify_callback(ctx, accept_any_certificate, NULL);
     SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF); /* tickets need no memory here */
@@ -121,17 +93,10 @@ static void set_rules(struct tls *t, SSL_CTX *ctx)
 
 static int make_context(struct tls *t, SSL_CTX **ret, struct err *err)
 {
-    SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
-    if (!ctx)
-        return err_set(err, ERR_INTERNAL, "OpenSSL gives no context");
-    set_rules(t, ctx);
-    int r = load_files(t, ctx, err);
-    if (r < 0) {
-        SSL_CTX_free(ctx);
-        return r;
-    }
-    *ret = ctx;
-    return 0;
+    int r = secure_context(TLS_server_method(), t->cert_file, t->key_file, ret, err);
+    if (r == 0)
+        set_rules(t, *ret);
+    return r;
 }
 
 /* ---- sending ---- */
