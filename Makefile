@@ -65,7 +65,7 @@ OTHER_SRC := apiserver/main.c node/main.c $(UNIT_SRC) $(FUZZ_SRC) tests/fuzz/dri
 DEPS := $(patsubst %.c,$(OUT)/%.d,$(foreach l,$(LAYERS),$(call src_of,$(l))) $(OTHER_SRC))
 
 .DEFAULT_GOAL := all
-.PHONY: all check check-san test soak demo contract items fuzz-check fuzz tidy format layers install clean help units fuzz-targets func-targets deps
+.PHONY: all check check-san test soak demo contract items ui-screenshot fuzz-check fuzz tidy format layers install clean help units fuzz-targets func-targets deps
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -96,6 +96,9 @@ $(OUT)/%.o: %.c
 	@mkdir -p $(@D)
 	@echo "  CC    $<"
 	$(Q)$(CC) $(ALL_CFLAGS) -DVERSION='"$(VERSION)"' -MMD -MP -c -o $@ $<
+
+# The page's files are in the program.
+$(OUT)/apiserver/http/ui.o: $(wildcard ui/*)
 
 # A test links the archive of the folder it mirrors and everything below; unused archives cost nothing.
 $(OUT)/tests/unit/%_test: $(OUT)/tests/unit/%_test.o $(TEST_LIB) $(LIBS)
@@ -132,6 +135,9 @@ contract: deps ## each numbered check of the Kubernetes API contract on a real c
 	$(Q)tests/contract/run
 demo: deps ## cluster up, install, one Sandbox, one command in it
 	$(Q)hack/demo
+ui-screenshot: ## a picture of the page at /ui/, as build/ui.png (needs chromium: hack/deps page)
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)SERVER=$(SERVER) UI_PICTURE=build/ui.png python3 tests/ui/page.py && echo build/ui.png
 items: deps ## what the tests say of each item of the controllers' contract and of each field report (AREA=I: those alone)
 	$(Q)$(MAKE) --no-print-directory WERROR=1 $$(tests/items --programs $(AREA:%=--area %) | sed 's|^|$(OUT)/|')
 	$(Q)tests/items --out $(OUT) $(AREA:%=--area %)

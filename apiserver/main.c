@@ -499,6 +499,7 @@ static int start_own_client(struct app *a, struct err *err)
         kube_new(a->local.server_config, a->fetch, &a->kube, err) < 0)
         return -(int)err->code;
     log_info("kubeconfig file=%s", a->local.admin_config);
+    log_info("page at=/ui/ address-file=%s", a->local.page_address);
     return 0;
 }
 

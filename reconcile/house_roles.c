@@ -28,6 +28,8 @@ static const struct row {
 
     {"system:discovery", NULL, PATHS, "get"},
 
+    {"agent-sandbox:page", NULL, "/ui,/ui/*", "get,head"},
+
     {"system:basic-user", "authorization.k8s.io",
      "selfsubjectaccessreviews,selfsubjectrulesreviews", "create"},
     {"system:basic-user", "authentication.k8s.io", "selfsubjectreviews", "create"},
@@ -54,13 +56,15 @@ static const struct row {
     {"system:node", ",events.k8s.io", "events", WRITE},
 };
 
-/* Each gives the role of its name to a group. */
+/* Each gives the role of its name to groups, divided by commas. The page's files hold nothing of
+ * anybody, and a browser fetches them before it has anything to say who it is for. */
 static const struct {
-    const char *role, *group;
+    const char *role, *groups;
 } bindings[] = {
     {"cluster-admin", "system:masters"},
     {"system:discovery", "system:authenticated"},
     {"system:basic-user", "system:authenticated"},
+    {"agent-sandbox:page", "system:authenticated,system:unauthenticated"},
     {"system:node", "system:nodes"},
 };
 
@@ -97,14 +101,21 @@ static cJSON *make_role(size_t from, size_t *ret_next)
     return o;
 }
 
-static cJSON *make_binding(const char *role, const char *group)
+static cJSON *make_subject(const char *group)
 {
-    cJSON *o = house_named(RBAC_GROUP "/v1", "ClusterRoleBinding", role), *subjects = json_array(),
-          *s = json_object();
+    cJSON *s = json_object();
     json_set_str(s, "apiGroup", RBAC_GROUP);
     json_set_str(s, "kind", "Group");
     json_set_str(s, "name", group);
-    json_push(subjects, s);
+    return s;
+}
+
+static cJSON *make_binding(const char *role, const char *groups)
+{
+    cJSON *o = house_named(RBAC_GROUP "/v1", "ClusterRoleBinding", role), *subjects = json_array();
+    SCOPED_FREE char *copy = xstrdup(groups);
+    for (char *rest = copy, *group; (group = strsep(&rest, ",")) != NULL;)
+        json_push(subjects, make_subject(group));
     json_set(o, "subjects", subjects);
     json_set_at(o, "roleRef.apiGroup", json_string(RBAC_GROUP));
     json_set_at(o, "roleRef.kind", json_string("ClusterRole"));
@@ -119,6 +130,6 @@ int house_roles_pass(const struct pass_env *env, struct err *err)
         rc = pass_ensure(env, &kind_cluster_role, "", make_role(i, &next), HOUSE_MANAGER, err);
     for (size_t i = 0; rc == 0 && i < ARRAY_LEN(bindings); i++)
         rc = pass_ensure(env, &kind_cluster_role_binding, "",
-                         make_binding(bindings[i].role, bindings[i].group), HOUSE_MANAGER, err);
+                         make_binding(bindings[i].role, bindings[i].groups), HOUSE_MANAGER, err);
     return rc;
 }

@@ -1,6 +1,6 @@
 /* Files: ca, serving, those of etcd, and one certificate a user; NAME.crt and NAME.key each. Users'
  * certificates also stand in NAME.kubeconfig, whole, so that one file is all that a user has to be
- * given. */
+ * given. The admin has a token as well, in a context of its own and in the address of the page. */
 #include "apiserver/auth/local.h"
 
 #include <errno.h>
@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 
 #include "apiserver/auth/issue.h"
+#include "apiserver/auth/user_token.h"
+#include "apiserver/base/clock.h"
 #include "apiserver/base/file.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/base/rand.h"
@@ -17,16 +19,17 @@
 #define CA_DAYS 3650
 #define LEAF_DAYS 365
 #define RENEW_DAYS 30 /* left, at a start */
+#define DAY_S ((int64_t)86400)
 
 /* Who gets a kubeconfig. With the same certificate a node serves its containers' logs, commands and
  * ports: its name is all that the server looks at. */
 static const struct user_row {
     const char *file, *common_name, *organization;
-    bool is_server;
+    bool is_server, has_token;
 } users[] = {
-    {"admin", "admin", "system:masters"},
+    {"admin", "admin", "system:masters", .has_token = true},
     {"server", "system:apiserver", "system:masters"},
-    {"node", "system:node:local", "system:nodes", true},
+    {"node", "system:node:local", "system:nodes", .is_server = true},
 };
 
 void local_identity_fini(struct local_identity *l)
@@ -38,6 +41,7 @@ void local_identity_fini(struct local_identity *l)
     free(l->server_key);
     free(l->server_config);
     free(l->admin_config);
+    free(l->page_address);
     free(l->etcd_ca);
     free(l->etcd_cert);
     free(l->etcd_key);
@@ -179,6 +183,7 @@ int local_identity_prepare(const char *dir, const char *host, struct local_ident
                                    .server_key = path_of(dir, "server", "key"),
                                    .server_config = path_of(dir, "server", "kubeconfig"),
                                    .admin_config = path_of(dir, "admin", "kubeconfig"),
+                                   .page_address = path_of(dir, "ui", "url"),
                                    .etcd_ca = path_of(dir, "etcd-ca", "crt"),
                                    .etcd_cert = path_of(dir, "etcd", "crt"),
                                    .etcd_key = path_of(dir, "etcd", "key"),
@@ -197,36 +202,72 @@ static void put_base64(struct buf *out, const char *key, const struct buf *bytes
     buf_putc(out, '\n');
 }
 
+static void put_user(struct buf *out, const char *name)
+{
+    buf_printf(out, "- name: %s\n  user:\n", name);
+}
+
+static void put_context(struct buf *out, const char *name, const char *user)
+{
+    buf_printf(out, "- name: %s\n  context:\n    cluster: agent-sandbox\n    user: %s\n", name,
+               user);
+}
+
+/* token: NULL = the user has none. */
 static void print_config(struct buf *out, const char *url, const char *user, const struct buf *ca,
-                         const struct pair_pem *p)
+                         const struct pair_pem *p, const char *token)
 {
     buf_printf(out,
                "apiVersion: v1\nkind: Config\ncurrent-context: agent-sandbox\n"
                "clusters:\n- name: agent-sandbox\n  cluster:\n    server: %s\n",
                url);
     put_base64(out, "certificate-authority-data", ca);
-    buf_printf(out,
-               "contexts:\n- name: agent-sandbox\n  context:\n    cluster: agent-sandbox\n"
-               "    user: %s\nusers:\n- name: %s\n  user:\n",
-               user, user);
+    buf_puts(out, "contexts:\n");
+    put_context(out, "agent-sandbox", user);
+    if (token)
+        put_context(out, "agent-sandbox-token", "token");
+    buf_puts(out, "users:\n");
+    put_user(out, user);
     put_base64(out, "client-certificate-data", &p->cert);
     put_base64(out, "client-key-data", &p->key);
+    if (!token)
+        return;
+    put_user(out, "token");
+    buf_printf(out, "    token: %s\n", token);
+}
+
+static int publish_user(const struct local_identity *l, const struct user_row *user,
+                        const char *url, const char *token, struct err *err)
+{
+    SCOPED(pair_pem_fini) struct pair_pem p = {0};
+    SCOPED(buf_fini) struct buf text = {0}, ca = {0};
+    SCOPED_FREE char *path = path_of(l->dir, user->file, "kubeconfig");
+    if (file_read(l->ca_cert, PEM_MAX, &ca, err) < 0)
+        return -(int)err->code;
+    if (read_pair(l->dir, user->file, &p) < 0)
+        return err_set(err, ERR_INVALID, "%s/%s.crt or .key cannot be read", l->dir, user->file);
+    print_config(&text, url, user->file, &ca, &p, token);
+    return file_write_private(path, buf_cstr(&text), text.len, err);
+}
+
+/* The token stands behind #, the part of an address that browsers keep to themselves. */
+static int publish_page(const struct local_identity *l, const char *url, const char *token,
+                        struct err *err)
+{
+    SCOPED_FREE char *text = xasprintf("%s/ui/#token=%s\n", url, token);
+    return file_write_private(l->page_address, text, strlen(text), err);
 }
 
 int local_identity_publish(const struct local_identity *l, const char *url, struct err *err)
 {
-    SCOPED(buf_fini) struct buf ca = {0};
-    if (file_read(l->ca_cert, PEM_MAX, &ca, err) < 0)
-        return -(int)err->code;
-    for (size_t i = 0; i < ARRAY_LEN(users); i++) {
-        SCOPED(pair_pem_fini) struct pair_pem p = {0};
-        SCOPED(buf_fini) struct buf text = {0};
-        SCOPED_FREE char *path = path_of(l->dir, users[i].file, "kubeconfig");
-        if (read_pair(l->dir, users[i].file, &p) < 0)
-            return err_set(err, ERR_INVALID, "%s/%s.crt or .key cannot be read", l->dir,
-                           users[i].file);
-        print_config(&text, url, users[i].file, &ca, &p);
-        if (file_write_private(path, buf_cstr(&text), text.len, err) < 0)
+    int64_t now_s = clock_unix_s(&clock_system);
+    for (const struct user_row *u = users; u < users + ARRAY_LEN(users); u++) {
+        SCOPED_FREE char *token = u->has_token
+                                      ? user_token_sign(l->token_key, u->common_name,
+                                                        u->organization, now_s, LEAF_DAYS * DAY_S)
+                                      : NULL;
+        if (publish_user(l, u, url, token, err) < 0 ||
+            (token && publish_page(l, url, token, err) < 0))
             return -(int)err->code;
     }
     return 0;

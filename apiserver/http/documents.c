@@ -183,26 +183,6 @@ void documents_free(struct documents *d)
     free(d);
 }
 
-/* One of the quoted tags of If-None-Match, or *. */
-static bool is_cached(const struct request *req, const char *etag)
-{
-    const char *match = pairs_get_ci(&req->headers, "If-None-Match");
-    return match && (strcmp(match, "*") == 0 || strstr(match, etag));
-}
-
-/* True when the client has it already: then the answer is 304 without a body. */
-static bool respond_etag(const struct document *doc, const struct request *req,
-                         struct response *resp)
-{
-    char etag[sizeof doc->hash + 2];
-    snprintf(etag, sizeof etag, "\"%s\"", doc->hash);
-    respond_header(resp, "Etag", etag);
-    if (!is_cached(req, etag))
-        return false;
-    resp->status = 304;
-    return true;
-}
-
 static void serve_aggregated(const struct document *doc, const char *version,
                              const struct request *req, struct response *resp)
 {
@@ -211,7 +191,7 @@ static void serve_aggregated(const struct document *doc, const char *version,
              "application/json;g=apidiscovery.k8s.io;v=%s;as=APIGroupDiscoveryList", version);
     respond_header(resp, "Vary", "Accept");
     respond_header(resp, "Cache-Control", "public");
-    if (respond_etag(doc, req, resp))
+    if (respond_etag(req, doc->hash, resp))
         return;
     buf_append(&resp->body, buf_cstr(&doc->json), doc->json.len);
     respond_json(resp, 200, &(struct negotiated){0});
@@ -276,7 +256,7 @@ static int serve_openapi(const struct document *doc, const struct request *req,
         respond_header(resp, "Cache-Control", "public, immutable");
         respond_expires(resp);
     }
-    if (respond_etag(doc, req, resp))
+    if (respond_etag(req, doc->hash, resp))
         return 0;
     resp->status = 200;
     respond_header(resp, "Content-Type", "application/json");

@@ -30,9 +30,9 @@ handler_fn verb_activity;
 handler_fn verb_review;  /* POST of a kind that is a question */
 handler_fn verb_token;   /* of a ServiceAccount */
 handler_fn verb_binding; /* of a Pod */
-/* Paths that are no resource: discovery, OpenAPI, version, health, metrics. */
+/* Paths that are no resource: discovery, OpenAPI, version, health, metrics, the page. */
 handler_fn nonresource_serve;
-handler_fn health_serve, metrics_serve;
+handler_fn health_serve, metrics_serve, ui_serve;
 
 /* -ERR_BAD_REQUEST when the path has no name, or one that could not be. */
 int handler_check_name(const struct request *req, struct err *err);

@@ -3,6 +3,7 @@
 #include "apiserver/http/judge.h"
 
 #include "apiserver/auth/rbac.h"
+#include "apiserver/auth/user_token.h"
 #include "apiserver/base/clock.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
@@ -215,6 +216,21 @@ static cJSON *user_of(const cJSON *claims, const cJSON *own)
     return user;
 }
 
+/* NULL and an error when it is not, or no longer, to be believed. */
+static cJSON *account_user(const struct judge *j, const cJSON *claims, struct err *err)
+{
+    const cJSON *own = json_get(claims, OWN), *pod = json_get(own, "pod");
+    const char *namespace_name = json_str_or(own, "namespace", "");
+    if (!json_has_str(json_get(claims, "aud"), AUDIENCE))
+        err_set(err, ERR_UNAUTHORIZED, "token: for others");
+    else if (!is_there(j, &kind_service_account, namespace_name, json_get(own, "serviceaccount")) ||
+             (pod && !is_there(j, &kind_pod, namespace_name, pod)))
+        err_set(err, ERR_UNAUTHORIZED, "token: its account or Pod is gone");
+    else
+        return user_of(claims, own);
+    return NULL;
+}
+
 int judge_token_review(void *judge, const char *token, cJSON **ret_status, struct err *err)
 {
     const struct judge *j = judge;
@@ -222,15 +238,13 @@ int judge_token_review(void *judge, const char *token, cJSON **ret_status, struc
     int rc = jwt_check(j->token_key, token, clock_unix_s(j->clock), &claims, err);
     if (rc < 0)
         return rc;
-    const cJSON *own = json_get(claims, OWN), *pod = json_get(own, "pod");
-    const char *namespace_name = json_str_or(own, "namespace", "");
-    if (!json_has_str(json_get(claims, "aud"), AUDIENCE))
-        return err_set(err, ERR_UNAUTHORIZED, "token: for others");
-    if (!is_there(j, &kind_service_account, namespace_name, json_get(own, "serviceaccount")) ||
-        (pod && !is_there(j, &kind_pod, namespace_name, pod)))
-        return err_set(err, ERR_UNAUTHORIZED, "token: its account or Pod is gone");
+    cJSON *user = user_token_user(claims);
+    if (!user)
+        user = account_user(j, claims, err);
+    if (!user)
+        return -ERR_UNAUTHORIZED;
     *ret_status = json_object();
     json_set_bool(*ret_status, "authenticated", true);
-    json_set(*ret_status, "user", user_of(claims, own));
+    json_set(*ret_status, "user", user);
     return 0;
 }

@@ -15,7 +15,10 @@ static handler_fn *find_handler(const char *path)
     static const struct {
         const char *root;
         handler_fn *fn;
-    } rows[] = {{"/healthz", health_serve}, {"/livez", health_serve}, {"/readyz", health_serve}};
+    } rows[] = {{"/healthz", health_serve},
+                {"/livez", health_serve},
+                {"/readyz", health_serve},
+                {"/ui", ui_serve}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (is_below(path, rows[i].root))
             return rows[i].fn;

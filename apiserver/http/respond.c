@@ -2,12 +2,15 @@
 #include "apiserver/http/respond.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/base/yaml.h"
 #include "apiserver/http/table.h"
 #include "openapi/kinds.h"
+
+#define ETAG_SIZE 131 /* bytes: a SHA-512 in hex, quoted */
 
 void respond_header(struct response *resp, const char *name, const char *value)
 {
@@ -72,6 +75,24 @@ void respond_text(struct response *resp, int status, const char *text)
 void respond_not_found(struct response *resp)
 {
     respond_text(resp, 404, "404 page not found\n");
+}
+
+/* One of the quoted tags of If-None-Match, or *. */
+static bool is_cached(const struct request *req, const char *etag)
+{
+    const char *match = pairs_get_ci(&req->headers, "If-None-Match");
+    return match && (strcmp(match, "*") == 0 || strstr(match, etag));
+}
+
+bool respond_etag(const struct request *req, const char *hash, struct response *resp)
+{
+    char etag[ETAG_SIZE];
+    snprintf(etag, sizeof etag, "\"%s\"", hash);
+    respond_header(resp, "Etag", etag);
+    if (!is_cached(req, etag))
+        return false;
+    resp->status = 304;
+    return true;
 }
 
 void respond_busy(struct response *resp)

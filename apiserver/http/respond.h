@@ -28,7 +28,10 @@ void respond_tree(struct response *resp, int status, const struct negotiated *fo
 void respond_text(struct response *resp, int status,
                   const char *text);           /* text/plain with nosniff */
 void respond_not_found(struct response *resp); /* 404 page not found */
-void respond_busy(struct response *resp);      /* 429, to come again in a second */
+/* The answer's ETag, of a hash that has at most 128 digits. True when the client has it already:
+ * then the answer is 304 without a body. */
+bool respond_etag(const struct request *req, const char *hash, struct response *resp);
+void respond_busy(struct response *resp); /* 429, to come again in a second */
 
 /* One object, transformed as asked. Errors: a transform that does not fit. */
 int respond_object(const struct answer *a, int status, const struct object *o,
