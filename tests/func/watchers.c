@@ -5,7 +5,7 @@
  *
  * Opens -n watches that read and -x that never do; of both, half over HTTP/1.1 with a connection
  * each and half over HTTP/2, 50 to a connection, as an aggregator has them. -w writes a second for
- * -d seconds carry the time when they were sent; -r watches a second break off and resume from what
+ * -d seconds carry their number; -r watches a second break off and resume from what
  * they saw last. One thread reads, so that the clients take little from the server's processors.
  *
  * Prints a line `# NAME: VALUE` for each figure (how late a delivery is counts from when the write
@@ -108,7 +108,9 @@ static struct latencies {
     int64_t n, buckets[LATENCY_BUCKETS + 1];
 } deliveries[2];                          /* HTTP/1.1, HTTP/2: from when a write was begun */
 static struct latencies after_answers[2]; /* deliveries, from when the writer had its answer */
-static _Atomic int64_t *answered_us;      /* of each write; 0 = not yet */
+static struct write {
+    int64_t sent_us, answered_us; /* atomic; 0 = not yet */
+} * writes;
 static _Atomic int64_t n_acknowledged, n_refused;
 
 static int64_t number_after(const char *p, size_t n, const char *mark)
@@ -124,29 +126,30 @@ static void note(struct latencies *l, int64_t us)
     l->n++;
 }
 
-static void note_delivery(bool is_http2, int64_t sent_us, int64_t write, int64_t at_us)
+static void note_delivery(bool is_http2, const struct write *w, int64_t at_us)
 {
-    int64_t answer_us = __atomic_load_n(&answered_us[write], __ATOMIC_RELAXED);
-    note(&deliveries[is_http2], at_us - sent_us);
-    note(&after_answers[is_http2], answer_us ? at_us - answer_us : 0);
+    int64_t answered_us = __atomic_load_n(&w->answered_us, __ATOMIC_RELAXED);
+    note(&deliveries[is_http2], at_us - __atomic_load_n(&w->sent_us, __ATOMIC_RELAXED));
+    note(&after_answers[is_http2], answered_us ? at_us - answered_us : 0);
 }
 
 static void take_event(struct watch *w, const char *p, size_t n, int64_t at_us)
 {
-    int64_t rev = number_after(p, n, "\"resourceVersion\":\"");
-    int64_t sent_us = number_after(p, n, "\"sent\":\"");
-    if (memmem(p, n, "\"type\":\"ERROR\"", 14)) {
+    static const char error[] = "{\"type\":\"ERROR\"", write[] = "\"write\":\"";
+    if (n > sizeof error && memcmp(p, error, sizeof error - 1) == 0) {
         printf("a watch that reads was told: %.*s\n", (int)(n < 300 ? n : 300), p);
         n_wrong++;
         return;
     }
+    int64_t rev = number_after(p, n, "\"resourceVersion\":\"");
+    const char *at = memmem(p, n, write, sizeof write - 1);
     if (rev <= w->rev)
         wrong("revision after one that is not older", rev, w->rev + 1);
     w->rev = rev;
     w->n_events++;
     w->digest = (w->digest ^ (uint64_t)rev) * 1099511628211ULL; /* FNV-1a, by words */
-    if (sent_us)
-        note_delivery(w->on->session, sent_us, number_after(p, n, "\"n\":\""), at_us);
+    if (at)
+        note_delivery(w->on->session, &writes[strtoll(at + sizeof write - 1, NULL, 10)], at_us);
 }
 
 static void take_data(struct watch *w, const char *p, size_t n)
@@ -516,13 +519,12 @@ static int64_t create(const char *name)
 static void write_one(int64_t i)
 {
     SCOPED(fetch_response_fini) struct fetch_response res = {0};
-    int64_t begin_us = now_us();
     SCOPED_FREE char *path = xasprintf(COLLECTION "/o-%" PRId64, i % OBJECTS);
-    SCOPED_FREE char *body = xasprintf("{\"metadata\":{\"annotations\":{\"sent\":\"%" PRId64
-                                       "\",\"n\":\"%" PRId64 "\"}}}",
-                                       begin_us, i);
+    SCOPED_FREE char *body =
+        xasprintf("{\"metadata\":{\"annotations\":{\"write\":\"%" PRId64 "\"}}}", i);
+    __atomic_store_n(&writes[i].sent_us, now_us(), __ATOMIC_RELAXED);
     bool is_done = call("PATCH", path, "application/merge-patch+json", body, &res) == 200;
-    __atomic_store_n(&answered_us[i], now_us(), __ATOMIC_RELAXED);
+    __atomic_store_n(&writes[i].answered_us, now_us(), __ATOMIC_RELAXED);
     atomic_fetch_add(is_done ? &n_acknowledged : &n_refused, 1);
 }
 
@@ -560,8 +562,7 @@ static void watch_while_written(void)
 {
     int64_t begin_us = now_us() + 100000;
     pthread_t threads[WRITERS];
-    answered_us =
-        xcalloc((size_t)(options.seconds * options.writes) + WRITERS, sizeof *answered_us);
+    writes = xcalloc((size_t)(options.seconds * options.writes) + WRITERS, sizeof *writes);
     write_end_us = begin_us + options.seconds * 1000000;
     for (size_t i = 0; i < WRITERS; i++)
         if (pthread_create(&threads[i], NULL, writer, &begin_us) != 0)
@@ -727,7 +728,7 @@ int main(int argc, char **argv)
     ctx[1] = client_ctx("\x02h2");
     fetch = fetch_new();
     run();
-    free(answered_us);
+    free(writes);
     fetch_free(fetch);
     return n_wrong ? 1 : 0;
 }
