@@ -2,7 +2,6 @@
  * later engines serve it. Source of the routes: Podman's libpod API, version 4. */
 #include "node/podman.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -13,8 +12,9 @@
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
 #include "node/podman_conn.h"
+#include "node/process.h"
 
-#define API "http://podman/v4.0.0/libpod"
+#define API "http://podman" PODMAN_API
 #define CALL_TIMEOUT_MS 60000
 #define PULL_TIMEOUT_MS (10 * 60000)
 #define ANSWER_MAX ((size_t)16 << 20)
@@ -130,22 +130,33 @@ int podman_ping(struct podman *p, struct err *err)
 
 /* ---- limits ---- */
 
-static int peer_pid(const char *path, pid_t *ret, struct err *err)
+int podman_connect(struct podman *p, int *ret_fd, struct err *err)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct ucred peer;
-    socklen_t n = sizeof peer;
-    if (snprintf(address.sun_path, sizeof address.sun_path, "%s", path) >=
+    if (snprintf(address.sun_path, sizeof address.sun_path, "%s", p->socket) >=
         (int)sizeof address.sun_path)
-        return err_set(err, ERR_INVALID, "%s: too long for a socket's path", path);
+        return err_set(err, ERR_INVALID, "%s: too long for a socket's path", p->socket);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int rc = fd < 0 ? -1 : connect(fd, (const struct sockaddr *)&address, sizeof address);
-    if (rc == 0)
-        rc = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n);
+    if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof address) == 0) {
+        *ret_fd = fd;
+        return 0;
+    }
     if (fd >= 0)
         close(fd);
+    return err_set(err, ERR_UNAVAILABLE, "%s: no engine listens", p->socket);
+}
+
+static int peer_pid(struct podman *p, pid_t *ret, struct err *err)
+{
+    struct ucred peer;
+    socklen_t n = sizeof peer;
+    int fd = -1, rc = podman_connect(p, &fd, err);
     if (rc < 0)
-        return err_set(err, ERR_UNAVAILABLE, "%s: no engine listens", path);
+        return rc;
+    rc = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n);
+    close(fd);
+    if (rc < 0)
+        return err_set(err, ERR_UNAVAILABLE, "%s: no engine listens", p->socket);
     *ret = peer.pid;
     return 0;
 }
@@ -160,7 +171,7 @@ int podman_limits(struct podman *p, struct podman_limits *ret, struct err *err)
 {
     struct rlimit own, theirs;
     pid_t pid = 0;
-    int rc = peer_pid(p->socket, &pid, err);
+    int rc = peer_pid(p, &pid, err);
     if (rc < 0)
         return rc;
     if (getrlimit(RLIMIT_NOFILE, &own) < 0 || prlimit(pid, RLIMIT_NOFILE, NULL, &theirs) < 0)
@@ -318,18 +329,18 @@ int podman_list(struct podman *p, const char *label, cJSON **ret, struct err *er
     return call_json(p, &(struct call){.method = "GET", .path = buf_cstr(&path)}, ret, err);
 }
 
-/* Streams come in frames: kind, three zeros, length (big-endian), bytes. */
 static void unframe(const struct buf *frames, struct buf *out)
 {
-    const unsigned char *p = (const unsigned char *)buf_cstr(frames);
+    const char *p = buf_cstr(frames);
     size_t left = frames->len;
-    while (left > 8) {
-        size_t n = (size_t)p[4] << 24 | (size_t)p[5] << 16 | (size_t)p[6] << 8 | p[7];
-        if (n > left - 8)
-            n = left - 8;
-        buf_append(out, p + 8, n);
-        p += 8 + n;
-        left -= 8 + n;
+    while (left > PODMAN_FRAME_HEAD) {
+        size_t n;
+        podman_frame((const unsigned char *)p, &n);
+        left -= PODMAN_FRAME_HEAD;
+        n = n < left ? n : left;
+        buf_append(out, p + PODMAN_FRAME_HEAD, n);
+        p += PODMAN_FRAME_HEAD + n;
+        left -= n;
     }
 }
 
@@ -355,43 +366,54 @@ void podman_exec_fini(struct podman_exec *e)
     buf_fini(&e->output);
 }
 
-static int exec_create(struct podman *p, const char *id, const cJSON *command, char **ret,
-                       struct err *err)
+int podman_exec_create(struct podman *p, const char *id, const struct podman_command *c,
+                       char **ret_exec_id, struct err *err)
 {
     SCOPED_FREE char *path = path_of("containers", id, "/exec");
     SCOPED(json_free_p) cJSON *body = json_object(), *answer = NULL;
-    json_add(body, "Cmd", json_copy(command));
-    json_add(body, "AttachStdout", json_boolean(true));
-    json_add(body, "AttachStderr", json_boolean(true));
+    json_add(body, "Cmd", json_copy(c->words));
+    json_add(body, "AttachStdin", json_boolean(c->has_stdin));
+    json_add(body, "AttachStdout", json_boolean(c->has_stdout));
+    json_add(body, "AttachStderr", json_boolean(c->has_stderr));
+    json_add(body, "Tty", json_boolean(c->has_tty));
+    json_add(body, "DetachKeys", json_string("")); /* all bytes are the command's */
     int rc =
         call_json(p, &(struct call){.method = "POST", .path = path, .json = body}, &answer, err);
-    if (rc < 0)
-        return rc;
-    *ret = xstrdup(json_str_or(answer, "Id", ""));
-    return 0;
+    if (rc == 0)
+        *ret_exec_id = xstrdup(json_str_or(answer, "Id", ""));
+    return rc;
 }
 
-/* A command that outlives its time is killed by its pid, which the engine gives in our own
- * namespace. */
-static void exec_kill(struct podman *p, const char *exec_id)
-{
-    SCOPED_FREE char *path = path_of("exec", exec_id, "/json");
-    SCOPED(json_free_p) cJSON *state = NULL;
-    if (call_json(p, &(struct call){.method = "GET", .path = path}, &state, NULL) < 0)
-        return;
-    int64_t pid = json_i64_or(state, "Pid", 0);
-    if (json_bool_or(state, "Running", false) && pid > 1)
-        kill((pid_t)pid, SIGKILL);
-}
-
-static int exec_code(struct podman *p, const char *exec_id, int *ret, struct err *err)
+int podman_exec_look(struct podman *p, const char *exec_id, struct podman_exec_state *ret,
+                     struct err *err)
 {
     SCOPED_FREE char *path = path_of("exec", exec_id, "/json");
     SCOPED(json_free_p) cJSON *state = NULL;
     int rc = call_json(p, &(struct call){.method = "GET", .path = path}, &state, err);
     if (rc == 0)
-        *ret = (int)json_i64_or(state, "ExitCode", -1);
+        *ret = (struct podman_exec_state){
+            .is_running = json_bool_or(state, "Running", false),
+            .exit_code = (int)json_i64_or(state, "ExitCode", -1),
+            .pid = (pid_t)json_i64_or(state, "Pid", 0),
+        };
     return rc;
+}
+
+int podman_exec_kill(struct podman *p, const char *exec_id, struct err *err)
+{
+    struct podman_exec_state state = {0};
+    int rc = podman_exec_look(p, exec_id, &state, err);
+    if (rc == 0 && state.is_running)
+        process_kill_session(state.pid);
+    return rc == -ERR_NOT_FOUND ? 0 : rc;
+}
+
+int podman_resize(struct podman *p, const char *what, const char *id, int width, int height,
+                  struct err *err)
+{
+    SCOPED_FREE char *verb = xasprintf("/resize?w=%d&h=%d", width, height);
+    SCOPED_FREE char *path = path_of(what, id, verb);
+    return send_call(p, &(struct call){.method = "POST", .path = path}, NULL, err);
 }
 
 int podman_exec(struct podman *p, const char *id, const cJSON *command, int64_t timeout_ms,
@@ -399,7 +421,9 @@ int podman_exec(struct podman *p, const char *id, const cJSON *command, int64_t 
 {
     SCOPED_FREE char *exec_id = NULL;
     SCOPED(fetch_response_fini) struct fetch_response response = {0};
-    int rc = exec_create(p, id, command, &exec_id, err);
+    int rc = podman_exec_create(
+        p, id, &(struct podman_command){.words = command, .has_stdout = true, .has_stderr = true},
+        &exec_id, err);
     if (rc < 0)
         return rc;
     SCOPED_FREE char *path = path_of("exec", exec_id, "/start");
@@ -413,14 +437,15 @@ int podman_exec(struct podman *p, const char *id, const cJSON *command, int64_t 
                                   .max = EXEC_OUTPUT_MAX},
                    &response, err);
     if (rc == -ERR_UNDETERMINED || rc == -ERR_TIMEOUT || rc == -ERR_TOO_LARGE) {
-        exec_kill(p, exec_id);
+        podman_exec_kill(p, exec_id, NULL);
         return rc == -ERR_TOO_LARGE ? rc : err_set(err, ERR_TIMEOUT, "the command timed out");
     }
-    struct podman_exec e = {0};
+    struct podman_exec_state state = {0};
     if (rc == 0)
-        rc = exec_code(p, exec_id, &e.exit_code, err);
+        rc = podman_exec_look(p, exec_id, &state, err);
     if (rc < 0)
         return rc;
+    struct podman_exec e = {.exit_code = state.exit_code};
     unframe(&response.body, &e.output);
     *ret = e;
     return 0;

@@ -7,6 +7,7 @@
 #include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "apiserver/base/fetch.h"
 
@@ -65,6 +66,40 @@ void podman_exec_fini(struct podman_exec *e);
 /* Runs a command in a container and waits for its end. Errors: ERR_TIMEOUT it was killed. */
 int podman_exec(struct podman *p, const char *id, const cJSON *command, int64_t timeout_ms,
                 struct podman_exec *ret, struct err *err);
+
+/* The same in steps: a command is made, started, looked after and, when nobody wants it any more,
+ * killed with what it started. The engine forgets it some seconds after its end. */
+struct podman_command {
+    const cJSON *words; /* list of strings */
+    bool has_stdin, has_stdout, has_stderr, has_tty;
+};
+int podman_exec_create(struct podman *p, const char *id, const struct podman_command *c,
+                       char **ret_exec_id, struct err *err);
+struct podman_exec_state {
+    bool is_running;
+    int exit_code;
+    pid_t pid; /* while it runs: leads a session of its own */
+};
+int podman_exec_look(struct podman *p, const char *exec_id, struct podman_exec_state *ret,
+                     struct err *err);
+int podman_exec_kill(struct podman *p, const char *exec_id, struct err *err);
+/* what: exec or containers. */
+int podman_resize(struct podman *p, const char *what, const char *id, int width, int height,
+                  struct err *err);
+
+/* ---- streams of commands and containers ---- */
+
+/* Connections that carry the bytes of stdin one way and the others' the other way: with a terminal
+ * as they are, else in frames (podman_frame). Shutting one's side down ends stdin. Closing leaves
+ * command and container alone. ret_fd blocks; its end is the command's or the container's end. */
+int podman_exec_open(struct podman *p, const char *exec_id, bool has_tty, int width, int height,
+                     int *ret_fd, struct err *err);
+int podman_attach(struct podman *p, const char *id, bool has_stdin, int *ret_fd, struct err *err);
+
+#define PODMAN_FRAME_HEAD 8
+enum podman_stream { PODMAN_STDIN, PODMAN_STDOUT, PODMAN_STDERR };
+/* Which stream the bytes behind the head are of, and how many. */
+enum podman_stream podman_frame(const unsigned char head[PODMAN_FRAME_HEAD], size_t *ret_len);
 
 /* ---- news ---- */
 

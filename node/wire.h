@@ -11,29 +11,29 @@
 #include "apiserver/base/subject.h"
 
 /* What all connections share. */
-struct link_gate;
+struct wire_gate;
 /* ca_file: the authorities of clients. Errors: ERR_INVALID files that cannot be used. */
-int link_gate_new(const char *cert_file, const char *key_file, const char *ca_file,
-                  struct link_gate **ret, struct err *err);
-void link_gate_free(struct link_gate *g); /* NULL is fine */
+int wire_gate_new(const char *cert_file, const char *key_file, const char *ca_file,
+                  struct wire_gate **ret, struct err *err);
+void wire_gate_free(struct wire_gate *g); /* NULL is fine */
 
-struct link;
+struct wire;
 /* Takes fd, whatever happens, and makes the handshake, until deadline_ms (monotonic) or stop_fd can
  * be read. A client may come without a certificate. Errors: ERR_UNAVAILABLE it went, or took too
  * long. */
-int link_accept(struct link_gate *g, int fd, int stop_fd, int64_t deadline_ms, struct link **ret,
+int wire_accept(struct wire_gate *g, int fd, int stop_fd, int64_t deadline_ms, struct wire **ret,
                 struct err *err);
-void link_free(struct link *l); /* NULL is fine */
+void wire_free(struct wire *w); /* NULL is fine */
 /* Whom its certificate names. Errors: ERR_UNAUTHORIZED none came, or not of our authorities. */
-int link_client(const struct link *l, struct subject *ret, struct err *err);
+int wire_client(const struct wire *w, struct subject *ret, struct err *err);
 
 /* > 0 that many bytes, 0 = nothing for now, -1 = the connection is over. */
-ssize_t link_read(struct link *l, void *p, size_t n);
-ssize_t link_write(struct link *l, const void *p, size_t n);
+ssize_t wire_read(struct wire *w, void *p, size_t n);
+ssize_t wire_write(struct wire *w, const void *p, size_t n);
 /* What to wait for by poll, before it is tried again. */
-int link_fd(const struct link *l);
-short link_events(const struct link *l, bool is_reading, bool is_writing);
-bool link_has_more(const struct link *l); /* poll does not tell of what is here already */
+int wire_fd(const struct wire *w);
+short wire_events(const struct wire *w, bool is_reading, bool is_writing);
+bool wire_has_more(const struct wire *w); /* poll does not tell of what is here already */
 /* Sends all of it, until deadline_ms or stop_fd can be read. Errors: ERR_UNAVAILABLE. */
-int link_send(struct link *l, const void *p, size_t n, int stop_fd, int64_t deadline_ms,
+int wire_send(struct wire *w, const void *p, size_t n, int stop_fd, int64_t deadline_ms,
               struct err *err);

@@ -1,5 +1,5 @@
 /* OpenSSL on a socket that does not block. */
-#include "node/link.h"
+#include "node/wire.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,11 +20,11 @@
 #define TRIES 3
 #define UNSENT_MS 60000 /* the same, while something is on its way to it */
 
-struct link_gate {
+struct wire_gate {
     SSL_CTX *ctx;
 };
 
-struct link {
+struct wire {
     SSL *ssl;
     int fd;
     short read_wants, write_wants; /* POLLIN or POLLOUT, before it is tried again */
@@ -40,16 +40,16 @@ static int accept_any(int is_good, X509_STORE_CTX *store)
     return 1;
 }
 
-int link_gate_new(const char *cert_file, const char *key_file, const char *ca_file,
-                  struct link_gate **ret, struct err *err)
+int wire_gate_new(const char *cert_file, const char *key_file, const char *ca_file,
+                  struct wire_gate **ret, struct err *err)
 {
     static const unsigned char id[] = "sandbox-node";
-    struct link_gate *g = xcalloc(1, sizeof *g);
+    struct wire_gate *g = xcalloc(1, sizeof *g);
     int rc = secure_context(TLS_server_method(), cert_file, key_file, &g->ctx, err);
     if (rc == 0 && SSL_CTX_load_verify_locations(g->ctx, ca_file, NULL) != 1)
         rc = secure_failed(err, "authorities", ca_file);
     if (rc < 0) {
-        link_gate_free(g);
+        wire_gate_free(g);
         return rc;
     }
     SSL_CTX_set_verify(g->ctx, SSL_VERIFY_PEER, accept_any);
@@ -62,7 +62,7 @@ int link_gate_new(const char *cert_file, const char *key_file, const char *ca_fi
     return 0;
 }
 
-void link_gate_free(struct link_gate *g)
+void wire_gate_free(struct wire_gate *g)
 {
     if (!g)
         return;
@@ -72,10 +72,10 @@ void link_gate_free(struct link_gate *g)
 
 /* ---- waiting ---- */
 
-/* What a call of OpenSSL came to: as link_read and link_write. */
-static ssize_t outcome(struct link *l, int r, size_t n, short *wants)
+/* What a call of OpenSSL came to: as wire_read and wire_write. */
+static ssize_t outcome(struct wire *w, int r, size_t n, short *wants)
 {
-    int error = r == 1 ? SSL_ERROR_NONE : SSL_get_error(l->ssl, r);
+    int error = r == 1 ? SSL_ERROR_NONE : SSL_get_error(w->ssl, r);
     ERR_clear_error();
     if (error == SSL_ERROR_NONE)
         return (ssize_t)n;
@@ -85,10 +85,10 @@ static ssize_t outcome(struct link *l, int r, size_t n, short *wants)
     return 0;
 }
 
-static int wait_for(const struct link *l, short events, int stop_fd, int64_t deadline_ms,
+static int wait_for(const struct wire *w, short events, int stop_fd, int64_t deadline_ms,
                     struct err *err)
 {
-    struct pollfd fds[] = {{.fd = l->fd, .events = events}, {.fd = stop_fd, .events = POLLIN}};
+    struct pollfd fds[] = {{.fd = w->fd, .events = events}, {.fd = stop_fd, .events = POLLIN}};
     int64_t left_ms = deadline_ms - clock_monotonic_ms(&clock_system);
     if (left_ms <= 0 ||
         poll(fds, ARRAY_LEN(fds), left_ms > INT32_MAX ? INT32_MAX : (int)left_ms) == 0)
@@ -112,54 +112,54 @@ static void set_up(int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unsent, sizeof unsent);
 }
 
-static int shake_hands(struct link *l, int stop_fd, int64_t deadline_ms, struct err *err)
+static int shake_hands(struct wire *w, int stop_fd, int64_t deadline_ms, struct err *err)
 {
     for (;;) {
         short wants = 0;
-        ssize_t r = outcome(l, SSL_accept(l->ssl), 1, &wants);
+        ssize_t r = outcome(w, SSL_accept(w->ssl), 1, &wants);
         if (r > 0)
             return 0;
         if (r < 0)
             return err_set(err, ERR_UNAVAILABLE, "no handshake");
-        int rc = wait_for(l, wants, stop_fd, deadline_ms, err);
+        int rc = wait_for(w, wants, stop_fd, deadline_ms, err);
         if (rc < 0)
             return rc;
     }
 }
 
-int link_accept(struct link_gate *g, int fd, int stop_fd, int64_t deadline_ms, struct link **ret,
+int wire_accept(struct wire_gate *g, int fd, int stop_fd, int64_t deadline_ms, struct wire **ret,
                 struct err *err)
 {
-    struct link *l = xcalloc(1, sizeof *l);
-    *l = (struct link){
+    struct wire *w = xcalloc(1, sizeof *w);
+    *w = (struct wire){
         .ssl = SSL_new(g->ctx), .fd = fd, .read_wants = POLLIN, .write_wants = POLLOUT};
     set_up(fd);
-    int rc = l->ssl && SSL_set_fd(l->ssl, fd) == 1
-                 ? shake_hands(l, stop_fd, deadline_ms, err)
+    int rc = w->ssl && SSL_set_fd(w->ssl, fd) == 1
+                 ? shake_hands(w, stop_fd, deadline_ms, err)
                  : err_set(err, ERR_UNAVAILABLE, "OpenSSL gives no connection");
     if (rc < 0)
-        link_free(l);
+        wire_free(w);
     else
-        *ret = l;
+        *ret = w;
     return rc;
 }
 
-void link_free(struct link *l)
+void wire_free(struct wire *w)
 {
-    if (!l)
+    if (!w)
         return;
-    if (l->ssl && SSL_is_init_finished(l->ssl))
-        SSL_shutdown(l->ssl); /* a word of good-bye, if there is room for it */
+    if (w->ssl && SSL_is_init_finished(w->ssl))
+        SSL_shutdown(w->ssl); /* a word of good-bye, if there is room for it */
     ERR_clear_error();
-    SSL_free(l->ssl);
-    close(l->fd);
-    free(l);
+    SSL_free(w->ssl);
+    close(w->fd);
+    free(w);
 }
 
-int link_client(const struct link *l, struct subject *ret, struct err *err)
+int wire_client(const struct wire *w, struct subject *ret, struct err *err)
 {
-    X509 *certificate = SSL_get0_peer_certificate(l->ssl);
-    long result = SSL_get_verify_result(l->ssl);
+    X509 *certificate = SSL_get0_peer_certificate(w->ssl);
+    long result = SSL_get_verify_result(w->ssl);
     if (!certificate)
         return err_set(err, ERR_UNAUTHORIZED, "no certificate");
     if (result != X509_V_OK)
@@ -170,46 +170,46 @@ int link_client(const struct link *l, struct subject *ret, struct err *err)
 
 /* ---- bytes ---- */
 
-ssize_t link_read(struct link *l, void *p, size_t n)
+ssize_t wire_read(struct wire *w, void *p, size_t n)
 {
     size_t done = 0;
-    l->read_wants = POLLIN;
-    return outcome(l, SSL_read_ex(l->ssl, p, n, &done), done, &l->read_wants);
+    w->read_wants = POLLIN;
+    return outcome(w, SSL_read_ex(w->ssl, p, n, &done), done, &w->read_wants);
 }
 
-ssize_t link_write(struct link *l, const void *p, size_t n)
+ssize_t wire_write(struct wire *w, const void *p, size_t n)
 {
     size_t done = 0;
-    l->write_wants = POLLOUT;
-    return outcome(l, SSL_write_ex(l->ssl, p, n, &done), done, &l->write_wants);
+    w->write_wants = POLLOUT;
+    return outcome(w, SSL_write_ex(w->ssl, p, n, &done), done, &w->write_wants);
 }
 
-int link_fd(const struct link *l)
+int wire_fd(const struct wire *w)
 {
-    return l->fd;
+    return w->fd;
 }
 
-short link_events(const struct link *l, bool is_reading, bool is_writing)
+short wire_events(const struct wire *w, bool is_reading, bool is_writing)
 {
-    return (short)((is_reading ? l->read_wants : 0) | (is_writing ? l->write_wants : 0));
+    return (short)((is_reading ? w->read_wants : 0) | (is_writing ? w->write_wants : 0));
 }
 
-bool link_has_more(const struct link *l)
+bool wire_has_more(const struct wire *w)
 {
-    return SSL_pending(l->ssl) > 0;
+    return SSL_pending(w->ssl) > 0;
 }
 
-int link_send(struct link *l, const void *p, size_t n, int stop_fd, int64_t deadline_ms,
+int wire_send(struct wire *w, const void *p, size_t n, int stop_fd, int64_t deadline_ms,
               struct err *err)
 {
     const char *at = p;
     while (n > 0) {
-        ssize_t done = link_write(l, at, n);
+        ssize_t done = wire_write(w, at, n);
         if (done < 0)
             return err_set(err, ERR_UNAVAILABLE, "the client is gone");
         at += done;
         n -= (size_t)done;
-        int rc = done == 0 ? wait_for(l, l->write_wants, stop_fd, deadline_ms, err) : 0;
+        int rc = done == 0 ? wait_for(w, w->write_wants, stop_fd, deadline_ms, err) : 0;
         if (rc < 0)
             return rc;
     }
