@@ -27,16 +27,33 @@ int step_encode(struct admission *a, struct err *err)
     return 0;
 }
 
+static bool is_nothing(const cJSON *node)
+{
+    return (cJSON_IsString(node) && !*node->valuestring) ||
+           (cJSON_IsNumber(node) && node->valuedouble == 0);
+}
+
+/* At the path's end. */
+static void set_member(cJSON *at, const char *name, const struct path_default *d)
+{
+    const cJSON *present = json_get(at, name), *source = d->from ? json_get(at, d->from) : NULL;
+    cJSON *tree = NULL;
+    if (present && !(d->from && is_nothing(present)))
+        return;
+    if (source)
+        json_set(at, name, json_copy(source));
+    else if (d->value && json_parse_str(d->value, &tree, NULL) == 0)
+        json_set(at, name, tree);
+}
+
 /* Where a default's path is followed: one part of it after the other. */
-static void set_default(cJSON *at, const char *path, const char *value, bool is_top)
+static void set_default(cJSON *at, const char *path, const struct path_default *d, bool is_top)
 {
     size_t n = strcspn(path, ".[");
     SCOPED_FREE char *name = xstrndup(path, n);
     const char *rest = path + n;
     if (!*rest) {
-        cJSON *tree = NULL;
-        if (!json_get(at, name) && json_parse_str(value, &tree, NULL) == 0)
-            json_set(at, name, tree);
+        set_member(at, name, d);
         return;
     }
     bool is_list = str_has_prefix(rest, "[].");
@@ -45,14 +62,14 @@ static void set_default(cJSON *at, const char *path, const char *value, bool is_
         below = json_ensure_object(at, name);
     if (!is_list) {
         if (cJSON_IsObject(below))
-            set_default(below, rest + 1, value, false);
+            set_default(below, rest + 1, d, false);
         return;
     }
     cJSON *item;
     cJSON_ArrayForEach(item, below)
     {
         if (cJSON_IsObject(item))
-            set_default(item, rest + strlen("[]."), value, false);
+            set_default(item, rest + strlen("[]."), d, false);
     }
 }
 
@@ -61,6 +78,6 @@ int step_path_defaults(struct admission *a, struct err *err)
     (void)err;
     for (const struct path_default *d = a->req->kind->defaults; d && d->path; d++)
         if (!d->is_first || !a->is_update)
-            set_default(a->object, d->path, d->value, true);
+            set_default(a->object, d->path, d, true);
     return 0;
 }

@@ -128,6 +128,7 @@ struct path_default {
     const char *path;  /* spec.containers[].imagePullPolicy; what is above the last member is not
                           made,  but for spec and status */
     const char *value; /* JSON */
+    const char *from;  /* instead: the value of this member beside it; then 0 and "" are nothing */
     bool is_first;     /* when the object is made, not later */
 };
 

@@ -10,6 +10,7 @@
 #include "apiserver/base/map.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/base/pb.h"
+#include "openapi/pattern.h"
 
 const struct wire_message *wire_find(const char *api_version, const char *kind)
 {
@@ -185,9 +186,15 @@ static int quantity_of(struct str bytes, cJSON **ret, struct err *err)
     static const struct small_shape quantity = {"Quantity", {{"String_", PB_BYTES}}};
     struct small q = {0};
     int r = read_small(&quantity, bytes, &q, err);
-    if (r == 0)
-        *ret = q.bytes[0].n ? string_of(q.bytes[0]) : json_string("0");
-    return r;
+    if (r < 0)
+        return r;
+    SCOPED_FREE char *text = q.bytes[0].p ? text_of(q.bytes[0]) : xstrdup("0");
+    if (!pattern_matches(PATTERN_QUANTITY, text))
+        return err_set(err, ERR_BAD_REQUEST,
+                       "quantities must match the regular expression "
+                       "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'");
+    *ret = json_string(text);
+    return 0;
 }
 
 static int int_or_string_of(struct str bytes, cJSON **ret, struct err *err)
@@ -412,6 +419,8 @@ static int decode_field(struct decoder *d, const struct wire_field *row, const s
     int r = decode_value(d, row, f, &value);
     if (value)
         json_set(object, row->name, value);
+    else
+        json_remove(object, row->name);
     return r;
 }
 

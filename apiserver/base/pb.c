@@ -67,12 +67,19 @@ static int read_value(struct str *rest, struct pb_field *f, struct err *err)
     return err_set(err, ERR_BAD_REQUEST, "proto: illegal wireType %d", (int)f->type);
 }
 
+static int read_field(struct str *rest, struct pb_field *f, struct err *err)
+{
+    int r = read_tag(rest, f, err);
+    return r < 0 ? r : read_value(rest, f, err);
+}
+
 static int skip_group(struct str *rest, struct err *err)
 {
     for (size_t depth = 1; depth > 0;) {
         struct pb_field f;
-        if (read_tag(rest, &f, err) < 0 || read_value(rest, &f, err) < 0)
-            return -(int)err->code;
+        int r = read_field(rest, &f, err);
+        if (r < 0)
+            return r;
         depth += f.type == PB_GROUP;
         depth -= f.type == PB_GROUP_END;
     }
@@ -84,9 +91,11 @@ int pb_next(struct str *rest, struct pb_field *ret, struct err *err)
     struct pb_field f = {0};
     if (!rest->n)
         return 0;
-    if (read_tag(rest, &f, err) < 0 || read_value(rest, &f, err) < 0 ||
-        (f.type == PB_GROUP && skip_group(rest, err) < 0))
-        return -(int)err->code;
+    int r = read_field(rest, &f, err);
+    if (r == 0 && f.type == PB_GROUP)
+        r = skip_group(rest, err);
+    if (r < 0)
+        return r;
     *ret = f;
     return 1;
 }

@@ -465,6 +465,7 @@ static const struct path_default defaults_service[] = {
     {.path = "spec.type", .value = "\"ClusterIP\""},
     {.path = "spec.sessionAffinity", .value = "\"None\""},
     {.path = "spec.internalTrafficPolicy", .value = "\"Cluster\""},
+    {.path = "spec.ports[].targetPort", .from = "port"},
     {.path = "status.loadBalancer", .value = "{}", .is_first = true},
     {0},
 };

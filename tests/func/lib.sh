@@ -23,6 +23,7 @@ CLUSTER=(--without-cluster) # how the server reaches a cluster
 SANDBOXES=/apis/agents.x-k8s.io/v1beta1/namespaces/default/sandboxes
 EXTENSIONS=/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/default
 JSON=(-H 'Content-Type: application/json')
+DATA=$WORK/data # of a server without a cluster
 
 # ---- TAP ----
 
@@ -201,6 +202,31 @@ server_kill() {
 
 # KiB that the server holds in memory; of the server itself, not of what it was wrapped in.
 server_rss_kib() { awk '/^VmRSS/ { print $2 }' "/proc/$SERVER_PID/status"; }
+
+# ---- a server without a cluster ----
+
+# standalone_launch: one try on $PORT; returns when it listens.
+standalone_launch() {
+    STARTS=$((STARTS + 1))
+    SERVER_LOG=$WORK/server-$STARTS.log
+    "$SERVER" --standalone --data-dir="$DATA" --secure-port="$PORT" --etcd-program="$(etcd_program)" </dev/null >"$SERVER_LOG" 2>&1 &
+    SERVER_PID=$!
+    within 60 eval "grep -q 'kubeconfig file=' '$SERVER_LOG' || ! kill -0 $SERVER_PID" && kill -0 "$SERVER_PID" 2>/dev/null
+}
+
+standalone_up() {
+    for _ in {1..5}; do
+        [ -n "$PORT" ] || PORT=$(etcd_random_port)
+        standalone_launch && break
+        PORT=''
+    done
+    URL=https://127.0.0.1:$PORT
+    cp "$DATA/ca.crt" "$WORK/serving-ca.crt"
+    AS=(--cert "$DATA/admin.crt" --key "$DATA/admin.key")
+    within 60 is_ready && return
+    not_ok "the server starts" "$(tail -n 20 "$SERVER_LOG")"
+    exit 1
+}
 
 # ---- requests ----
 

@@ -3,32 +3,8 @@
 # shellcheck shell=bash disable=SC2119 source=tests/func/lib.sh
 . "$(dirname "$0")/lib.sh"
 NODE=$OUT/sandbox-node
-DATA=$WORK/data
 CORE=/api/v1/namespaces/default
 [ -x "$NODE" ] || { skip "$(basename "$0")" "sandbox-node is not built" && exit 0; }
-
-# standalone_launch: one try on $PORT; returns when it listens.
-standalone_launch() {
-    STARTS=$((STARTS + 1))
-    SERVER_LOG=$WORK/server-$STARTS.log
-    "$SERVER" --standalone --data-dir="$DATA" --secure-port="$PORT" --etcd-program="$(etcd_program)" </dev/null >"$SERVER_LOG" 2>&1 &
-    SERVER_PID=$!
-    within 60 eval "grep -q 'kubeconfig file=' '$SERVER_LOG' || ! kill -0 $SERVER_PID" && kill -0 "$SERVER_PID" 2>/dev/null
-}
-
-standalone_up() {
-    for _ in {1..5}; do
-        [ -n "$PORT" ] || PORT=$(etcd_random_port)
-        standalone_launch && break
-        PORT=''
-    done
-    URL=https://127.0.0.1:$PORT
-    cp "$DATA/ca.crt" "$WORK/serving-ca.crt"
-    AS=(--cert "$DATA/admin.crt" --key "$DATA/admin.key")
-    within 60 is_ready && return
-    not_ok "the server starts" "$(tail -n 20 "$SERVER_LOG")"
-    exit 1
-}
 
 # there PATH JQ-CONDITION: what GET answers fulfils it. gone PATH: 404.
 there() { api GET "$1" && [ "$CODE" = 200 ] && jq -e "$2" "$WORK/body" >/dev/null; }

@@ -162,6 +162,12 @@ static const struct {
     {"the epoch is a time", "v1", "ConfigMap", BYTES("\x0a\x04\x42\x02\x08\x00"),
      "{'metadata':{'creationTimestamp':'1970-01-01T00:00:00Z'}}"},
     {"no time", "v1", "ConfigMap", BYTES("\x0a\x02\x42\x00"), "{'metadata':{}}"},
+    {"no time instead of one", "v1", "ConfigMap", BYTES("\x0a\x06\x42\x02\x08\x01\x42\x00"),
+     "{'metadata':{}}"},
+    {"a quantity that is none", "v1", "Pod",
+     BYTES("\x12\x10\x12\x0e\x42\x0c\x0a\x0a\x0a\x03"
+           "cpu\x12\x03\x0a\x01x"),
+     "!quantities must match the regular expression"},
     {"the year 1 is no time", "v1", "ConfigMap",
      BYTES("\x0a\x0d\x42\x0b\x08\x80\x92\xb8\xc3\x98\xfe\xff\xff\xff\x01"), "{'metadata':{}}"},
     {"a time that is too late", "v1", "ConfigMap",
