@@ -1,4 +1,6 @@
-/* A list tells the states; only what has changed since is inspected. */
+/* The engine goes through all its containers to list those of one Pod, so the more there are the
+ * longer it takes: that is done once, for a Pod of before the node began. Later only what the Pod
+ * is known to have is inspected, one by one. */
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
 #include "node/run.h"
@@ -74,48 +76,79 @@ static int look_at(struct runner *r, struct run *run, const char *id, struct ins
     return 0;
 }
 
-/* The old instance when its state is what it was. */
-static bool take_known(struct run *run, const char *id, const char *state, struct instance *ret)
+static void add(struct instances *list, struct instance *take)
 {
-    for (size_t i = 0; i < run->instances.n; i++) {
-        struct instance *known = &run->instances.v[i];
-        if (known->id && strcmp(known->id, id) == 0 && strcmp(run->states[i], state) == 0) {
-            *ret = steal(known);
-            return true;
-        }
-    }
-    return false;
+    list->v = xreallocarray(list->v, list->n + 1, sizeof *list->v);
+    list->v[list->n++] = steal(take);
 }
 
-int observe(struct runner *r, struct run *run, struct err *err)
+/* Looks at the one of that id and adds it, unless it is gone. */
+static int add_seen(struct runner *r, struct run *run, const char *id, struct instances *fresh,
+                    struct err *err)
+{
+    SCOPED(instance_fini) struct instance it = {0};
+    int rc = look_at(r, run, id, &it, err);
+    if (rc < 0)
+        return rc == -ERR_NOT_FOUND ? 0 : rc;
+    mark_broken(run, &it);
+    add(fresh, &it);
+    return 0;
+}
+
+static int add_listed(struct runner *r, struct run *run, struct instances *fresh, struct err *err)
 {
     SCOPED(json_free_p) cJSON *list = NULL;
     SCOPED_FREE char *label = xasprintf(LABEL_UID "=%s", run->uid);
     int rc = podman_list(r->config.podman, label, &list, err);
-    if (rc < 0)
-        return rc;
-    SCOPED(instances_fini)
-    struct instances fresh = {.v = xcalloc(json_len(list) + 1, sizeof(struct instance))};
-    char **states = NULL;
     const cJSON *item;
     cJSON_ArrayForEach(item, list)
     {
-        const char *id = json_str_or(item, "Id", ""), *state = json_str_or(item, "State", "");
-        struct instance *it = &fresh.v[fresh.n];
-        rc = take_known(run, id, state, it) ? 0 : look_at(r, run, id, it, err);
-        if (rc == -ERR_NOT_FOUND) {
-            rc = 0; /* removed meanwhile */
-            continue;
-        }
-        if (rc < 0)
-            break;
-        mark_broken(run, it);
-        strv_add(&states, xstrdup(state));
-        fresh.n++;
+        if (rc == 0)
+            rc = add_seen(r, run, json_str_or(item, "Id", ""), fresh, err);
     }
+    return rc;
+}
+
+/* One that has ended stays as it is. */
+static int add_known(struct runner *r, struct run *run, struct instances *fresh, struct err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; i < run->instances.n && rc == 0; i++) {
+        struct instance *known = &run->instances.v[i];
+        if (known->state == INSTANCE_EXITED)
+            add(fresh, known);
+        else
+            rc = add_seen(r, run, known->id, fresh, err);
+    }
+    for (char **id = run->made; id && *id && rc == 0; id++)
+        rc = add_seen(r, run, *id, fresh, err);
+    return rc;
+}
+
+int observe(struct runner *r, struct run *run, struct err *err)
+{
+    SCOPED(instances_fini) struct instances fresh = {0};
+    int rc = run->is_listed ? add_known(r, run, &fresh, err) : add_listed(r, run, &fresh, err);
+    run->is_listed = rc == 0;
     instances_fini(&run->instances);
-    strv_free(run->states);
     run->instances = steal(&fresh);
-    run->states = states;
+    if (rc == 0)
+        strv_free(steal(&run->made));
+    return rc;
+}
+
+int observe_found(struct runner *r, struct err *err)
+{
+    SCOPED(json_free_p) cJSON *list = NULL;
+    SCOPED_FREE char *label = xasprintf(LABEL_NODE "=%s", r->config.name);
+    int rc = podman_list(r->config.podman, label, &list, err);
+    r->found = map_new();
+    const cJSON *item;
+    cJSON_ArrayForEach(item, list)
+    {
+        const cJSON *uid = json_get(json_get(item, "Labels"), LABEL_UID);
+        if (cJSON_IsString(uid))
+            map_put(r->found, uid->valuestring, r);
+    }
     return rc;
 }

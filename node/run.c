@@ -47,7 +47,7 @@ void run_free(struct run *run)
         note_fini(&run->notes[i]);
     free(run->notes);
     instances_fini(&run->instances);
-    strv_free(run->states);
+    strv_free(run->made);
     json_free(run->newest);
     json_free(run->pod);
     free(run->sandbox_trouble);

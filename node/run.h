@@ -47,8 +47,10 @@ struct run {
 
     cJSON *pod; /* the newest, when the pass began */
     bool is_accepted, has_volumes;
+    bool is_cleared; /* nothing is left of it on the machine */
     struct instances instances;
-    char **states; /* the engine's word for each instance's state */
+    bool is_listed; /* they are all there are, with those made since */
+    char **made;    /* ids; since the last look */
     struct note *notes;
     size_t n_notes;
     unsigned sandbox_failures; /* in a row */
@@ -60,6 +62,7 @@ struct runner {
     struct runner_config config; /* strings are copies in the caller's hands until runner_stop */
     struct podman_limits limits;
     char *pause_image; /* id */
+    struct map *found; /* uids of Pods that had containers when the node began; constant */
     struct loop *pods, *probes, *hooks, *node;
     struct reflector *reflector;
     struct podman_watch *watch;
@@ -92,8 +95,11 @@ void run_set_trouble(struct runner *r, const struct run *run, struct note *note,
 int64_t run_retry_ms(unsigned failures); /* before the next try */
 void run_clear_trouble(struct note *note);
 
-/* observe.c: the engine's view of the Pod into run->instances. */
+/* observe.c: the engine's view of the Pod into run->instances. Who makes a container adds its id to
+ * run->made; who removes one, or does not know what was done, takes is_listed back. */
 int observe(struct runner *r, struct run *run, struct err *err);
+/* Fills r->found. */
+int observe_found(struct runner *r, struct err *err);
 
 /* start.c. Trouble is noted in the run, with a time to try again. */
 void start_sandbox(struct runner *r, struct run *run, const struct instance *old);
@@ -101,8 +107,8 @@ void start_member(struct runner *r, struct run *run, const struct plan *plan, si
 
 /* stop.c: carries a stop one step further; *wait_ms becomes less when it wants to go on earlier. */
 void stop_member(struct runner *r, struct run *run, const struct member *m, int64_t *wait_ms);
-/* Everything of a Pod that is gone, at once. */
-int stop_all(struct runner *r, const char *uid, struct err *err);
+/* Everything of a Pod that is gone, at once; all: its containers, NULL = the engine is asked. */
+int stop_all(struct runner *r, const char *uid, const struct instances *all, struct err *err);
 
 /* prober.c */
 void prober_adopt(struct runner *r, struct run *run, const struct member *m);

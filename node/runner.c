@@ -23,6 +23,13 @@
 
 /* ---- the cluster's news ---- */
 
+static struct run *new_run(const struct runner *r, const char *uid, cJSON *take_pod)
+{
+    struct run *run = run_new(uid, take_pod);
+    run->is_listed = !map_get(r->found, uid);
+    return run;
+}
+
 static void on_event(void *ctx, const cJSON *object, bool is_delete)
 {
     struct runner *r = ctx;
@@ -35,7 +42,7 @@ static void on_event(void *ctx, const cJSON *object, bool is_delete)
     if (run && pod)
         run_take(run, pod);
     else if (pod)
-        map_put(r->runs, uid, run_new(uid, pod));
+        map_put(r->runs, uid, new_run(r, uid, pod));
     pthread_mutex_unlock(&r->lock);
     loop_add(r->pods, uid);
 }
@@ -56,22 +63,19 @@ static bool note_absent(void *ctx, const char *uid, void *value)
     return true;
 }
 
+static bool look_at_found(void *ctx, const char *uid, void *value)
+{
+    (void)value;
+    struct runner *r = ctx;
+    loop_add(r->pods, uid);
+    return true;
+}
+
 /* Containers and folders of whatever Pods: those of none are cleared away by their pass. */
 static void look_for_orphans(struct runner *r)
 {
-    SCOPED(json_free_p) cJSON *list = NULL;
-    SCOPED(err_fini) struct err err = {0};
-    SCOPED_FREE char *label = xasprintf(LABEL_NODE "=%s", r->config.name);
     SCOPED_FREE char *folder = xasprintf("%s/pods", r->config.folder);
-    if (podman_list(r->config.podman, label, &list, &err) < 0)
-        log_warn("orphans are not looked for: %s", err_text(&err));
-    const cJSON *item;
-    cJSON_ArrayForEach(item, list)
-    {
-        const cJSON *uid = json_get(json_get(item, "Labels"), LABEL_UID);
-        if (cJSON_IsString(uid))
-            loop_add(r->pods, uid->valuestring);
-    }
+    map_each(r->found, look_at_found, r);
     DIR *pods = opendir(folder);
     const struct dirent *entry;
     while (pods && (entry = readdir(pods)) != NULL) {
@@ -223,9 +227,18 @@ static bool act(struct runner *r, struct run *run, struct plan *plan, int64_t *w
     return has_acted;
 }
 
+static int clear(struct runner *r, struct run *run, struct err *err)
+{
+    bool knows_all = run->is_listed && !run->made;
+    int rc = stop_all(r, run->uid, knows_all ? &run->instances : NULL, err);
+    run->is_listed = false;
+    run->is_cleared = rc == 0;
+    return rc;
+}
+
 static int finish(struct runner *r, struct run *run, struct err *err)
 {
-    int rc = stop_all(r, run->uid, err);
+    int rc = clear(r, run, err);
     return rc < 0 ? rc : report_end(r, run, err);
 }
 
@@ -233,7 +246,7 @@ static int finish(struct runner *r, struct run *run, struct err *err)
 static int refuse(struct runner *r, struct run *run, const char *reason, const char *message,
                   struct err *err)
 {
-    int rc = phase_of(run->pod) == PHASE_FAILED ? 0 : stop_all(r, run->uid, err);
+    int rc = phase_of(run->pod) == PHASE_FAILED ? 0 : clear(r, run, err);
     if (rc == 0)
         rc = report_refused(r, run, reason, message, err);
     bool is_terminating = json_str(run->pod, "metadata.deletionTimestamp") != NULL;
@@ -317,8 +330,9 @@ static int pass(struct runner *r, struct run *run, struct loop_result *ret, stru
     return rc;
 }
 
-/* Takes the Pod as it is now; NULL when there is none any more. */
-static struct run *begin(struct runner *r, const char *uid, bool *ret_is_known)
+/* Takes the Pod as it is now; NULL when there is none any more: then something may be left of it.
+ */
+static struct run *begin(struct runner *r, const char *uid, bool *ret_is_left)
 {
     pthread_mutex_lock(&r->lock);
     struct run *run = map_get(r->runs, uid), *gone = NULL;
@@ -331,7 +345,7 @@ static struct run *begin(struct runner *r, const char *uid, bool *ret_is_known)
         json_free(run->pod);
         run->pod = json_copy(run->newest);
     }
-    *ret_is_known = r->is_listed;
+    *ret_is_left = r->is_listed && !(gone && gone->is_cleared);
     pthread_mutex_unlock(&r->lock);
     run_free(gone);
     return run;
@@ -341,13 +355,13 @@ static int work(void *ctx, const char *uid, struct loop_result *ret)
 {
     struct runner *r = ctx;
     SCOPED(err_fini) struct err err = {0};
-    bool is_known;
-    struct run *run = begin(r, uid, &is_known);
+    bool is_left;
+    struct run *run = begin(r, uid, &is_left);
     int rc = 0;
     if (run)
         rc = pass(r, run, ret, &err);
-    else if (is_known)
-        rc = stop_all(r, uid, &err);
+    else if (is_left)
+        rc = stop_all(r, uid, NULL, &err);
     /* Changed or gone meanwhile: its event brings the next look. */
     if (rc < 0 && rc != -ERR_CONFLICT && rc != -ERR_NOT_FOUND)
         log_warn("pass failed pod=%s, trying again: %s", uid, err_text(&err));
@@ -409,7 +423,7 @@ static int prepare(struct runner *r, struct err *err)
         rc = podman_image_find(c->podman, IMAGE_PAUSE, &image, err);
     if (rc == 0)
         r->pause_image = steal(&image.id);
-    return rc;
+    return rc == 0 ? observe_found(r, err) : rc;
 }
 
 static struct loop *make_loop(struct runner *r, const char *name, int workers, loop_work_fn fn)
@@ -426,6 +440,8 @@ int runner_start(const struct runner_config *config, struct runner **ret, struct
     r->config = *config;
     int rc = prepare(r, err);
     if (rc < 0) {
+        map_free(r->found);
+        free(r->pause_image);
         free(r);
         return rc;
     }
@@ -464,6 +480,7 @@ void runner_stop(struct runner *r)
     loop_free(r->node);
     map_each(r->runs, free_run, NULL);
     map_free(r->runs);
+    map_free(r->found);
     pthread_mutex_destroy(&r->lock);
     free(r->pause_image);
     free(r);

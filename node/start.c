@@ -38,6 +38,24 @@ static int write_network(struct runner *r, struct run *run, struct err *err)
     return volume_write_network(&s, &place, r->config.dns, r->config.domain, err);
 }
 
+/* After an error it may be there or not. */
+static int create(struct runner *r, struct run *run, const cJSON *spec, char **ret_id,
+                  struct err *err)
+{
+    int rc = podman_create(r->config.podman, spec, ret_id, err);
+    if (rc == 0)
+        strv_add(&run->made, xstrdup(*ret_id));
+    else
+        run->is_listed = false;
+    return rc;
+}
+
+static void remove_one(struct runner *r, struct run *run, const char *id)
+{
+    podman_remove(r->config.podman, id, NULL);
+    run->is_listed = false;
+}
+
 static int make_pause(struct runner *r, struct run *run, unsigned attempt, struct err *err)
 {
     struct create_common common = common_of(r, run);
@@ -45,7 +63,7 @@ static int make_pause(struct runner *r, struct run *run, unsigned attempt, struc
     SCOPED(json_free_p) cJSON *inspection = NULL;
     SCOPED_FREE char *id = NULL;
     SCOPED(instance_fini) struct instance pause = {0};
-    int rc = podman_create(r->config.podman, spec, &id, err);
+    int rc = create(r, run, spec, &id, err);
     if (rc == 0)
         rc = podman_start(r->config.podman, id, err);
     if (rc == 0)
@@ -64,7 +82,7 @@ static int try_sandbox(struct runner *r, struct run *run, const struct instance 
     if (!run->has_volumes)
         rc = make_volumes(r, run, err);
     if (rc == 0 && old) /* refused while containers of it are kept: they go first, in the end */
-        podman_remove(r->config.podman, old->id, NULL);
+        remove_one(r, run, old->id);
     if (rc == 0)
         rc = make_pause(r, run, old ? old->attempt + 1 : 0, err);
     return rc == 0 ? write_network(r, run, err) : rc;
@@ -73,6 +91,7 @@ static int try_sandbox(struct runner *r, struct run *run, const struct instance 
 void start_sandbox(struct runner *r, struct run *run, const struct instance *old)
 {
     SCOPED(err_fini) struct err err = {0};
+    run->is_cleared = false;
     if (try_sandbox(r, run, old, &err) == 0) {
         run->sandbox_failures = 0;
         free(steal(&run->sandbox_trouble));
@@ -211,12 +230,12 @@ static int make_call(struct runner *r, struct run *run, const struct plan *plan,
                             ret, err);
 }
 
-static void remove_older(struct runner *r, const struct run *run, const struct member *m)
+static void remove_older(struct runner *r, struct run *run, const struct member *m)
 {
     for (size_t i = 0; i < run->instances.n; i++) {
         const struct instance *it = &run->instances.v[i];
         if (strcmp(it->name, m->name) == 0 && it != m->now)
-            podman_remove(r->config.podman, it->id, NULL);
+            remove_one(r, run, it->id);
     }
 }
 
@@ -259,7 +278,7 @@ void start_member(struct runner *r, struct run *run, const struct plan *plan, si
         return;
     }
     remove_older(r, run, m);
-    if (podman_create(r->config.podman, call, &id, &err) < 0)
+    if (create(r, run, call, &id, &err) < 0)
         run_set_trouble(r, run, note, "CreateContainerError", err_text(&err));
     else
         start_created(r, run, note, id);

@@ -105,22 +105,45 @@ void stop_member(struct runner *r, struct run *run, const struct member *m, int6
     wake_in(wait_ms, left_ms);
 }
 
-int stop_all(struct runner *r, const char *uid, struct err *err)
+/* Ids and names of a Pod's containers, as the engine lists them. */
+static int list_of(struct runner *r, const char *uid, struct instances *ret, struct err *err)
 {
     SCOPED(json_free_p) cJSON *list = NULL;
     SCOPED_FREE char *label = xasprintf(LABEL_UID "=%s", uid);
     int rc = podman_list(r->config.podman, label, &list, err);
-    /* Those that join the sandbox's namespaces go before it. */
-    for (int pass = 0; pass < 2 && rc == 0; pass++) {
-        const cJSON *item;
-        cJSON_ArrayForEach(item, list)
-        {
-            const cJSON *name = json_get(json_get(item, "Labels"), LABEL_CONTAINER);
-            bool is_pause = !cJSON_IsString(name) || !*name->valuestring;
-            if (rc == 0 && is_pause == (pass == 1))
-                rc = podman_remove(r->config.podman, json_str_or(item, "Id", ""), err);
+    ret->v = xcalloc(json_len(list) + 1, sizeof *ret->v);
+    const cJSON *item;
+    cJSON_ArrayForEach(item, list)
+    {
+        const cJSON *name = json_get(json_get(item, "Labels"), LABEL_CONTAINER);
+        ret->v[ret->n++] = (struct instance){
+            .id = xstrdup(json_str_or(item, "Id", "")),
+            .name = xstrdup(cJSON_IsString(name) ? name->valuestring : INSTANCE_PAUSE),
+        };
+    }
+    return rc;
+}
+
+/* Those that join the sandbox's namespaces go before it. */
+static int remove_all(struct runner *r, const struct instances *all, struct err *err)
+{
+    int rc = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < all->n && rc == 0; i++) {
+            bool is_pause = strcmp(all->v[i].name, INSTANCE_PAUSE) == 0;
+            if (is_pause == (pass == 1))
+                rc = podman_remove(r->config.podman, all->v[i].id, err);
         }
     }
+    return rc;
+}
+
+int stop_all(struct runner *r, const char *uid, const struct instances *all, struct err *err)
+{
+    SCOPED(instances_fini) struct instances listed = {0};
+    int rc = all ? 0 : list_of(r, uid, &listed, err);
+    if (rc == 0)
+        rc = remove_all(r, all ? all : &listed, err);
     if (rc < 0)
         return rc;
     SCOPED_FREE char *folder = NULL, *claims = NULL;

@@ -116,7 +116,8 @@ node_finish() {
     [ -z "${STANDALONE:-}" ] || end=finish
     # What the node runs outlives it.
     [ -z "$NODE_PID" ] || node_kill TERM 2>/dev/null || :
-    if [ -d "$DATA/storage" ]; then node_podman rm -af -t 0 >/dev/null 2>&1; fi
+    # The first time those that hold a Pod's namespaces are refused, for others need them.
+    if [ -d "$DATA/storage" ]; then node_podman rm -af -t 0 || node_podman rm -af -t 0; fi >/dev/null 2>&1
     umount -l "$DATA/storage/overlay" 2>/dev/null
     (exit $rc)
     $end
