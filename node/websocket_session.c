@@ -6,6 +6,7 @@
 #include "apiserver/base/mem.h"
 #include "node/head.h"
 #include "node/session.h"
+#include "node/tunnel.h"
 #include "node/websocket.h"
 
 #define PORTS_MAX 100 /* each takes two channels of 255 */
@@ -19,10 +20,12 @@
 static const struct subprotocol {
     const char *name;
     bool is_for_ports, has_status, has_close;
+    bool is_tunnel; /* no channels: SPDY inside */
 } subprotocols[] = {
     {"v5.channel.k8s.io", false, true, true},
     {"v4.channel.k8s.io", false, true, false},
     {"channel.k8s.io", false, false, false},
+    {TUNNEL_SUBPROTOCOL, true, false, false, .is_tunnel = true},
     {"v4.channel.k8s.io", true, true, false},
 };
 
@@ -265,32 +268,47 @@ static void add_channels(struct channels *c, const struct session_wish *wish)
     }
 }
 
+static struct session *channels_new(const struct subprotocol *subprotocol,
+                                    const struct session_wish *wish,
+                                    const struct session_user *user, void *ctx)
+{
+    struct channels *c = xcalloc(1, sizeof *c);
+    c->session = (struct session){
+        .ops = &ops, .user = user, .ctx = ctx, .has_status = subprotocol->has_status};
+    c->reader = (struct websocket_reader){.ops = &reader_ops, .ctx = c};
+    c->has_close = subprotocol->has_close;
+    c->is_for_ports = subprotocol->is_for_ports;
+    c->channel = -1;
+    (c->is_for_ports ? add_ports : add_channels)(c, wish);
+    return &c->session;
+}
+
+/* Channels of ports are there from the beginning; in a tunnel streams name theirs. */
+static bool ports_are_good(const struct subprotocol *subprotocol, const struct session_wish *wish)
+{
+    bool is_needed = subprotocol->is_for_ports && !subprotocol->is_tunnel;
+    return !is_needed || (wish->n_ports > 0 && wish->n_ports <= PORTS_MAX);
+}
+
 static int accept_websocket(const struct head *head, const struct session_wish *wish,
                             const struct session_user *user, void *ctx, struct session **ret,
                             struct err *err)
 {
     const char *key = pairs_get_ci(&head->headers, "Sec-WebSocket-Key");
     const char *version = pairs_get_ci(&head->headers, "Sec-WebSocket-Version");
-    bool is_for_ports = wish->kinds[STREAM_DATA];
     if (!key || !version || strcmp(version, "13") != 0 || strcmp(head->method, "GET") != 0)
         return err_set(err, ERR_BAD_REQUEST, "this is no request for a websocket of version 13");
-    if (is_for_ports && (wish->n_ports == 0 || wish->n_ports > PORTS_MAX))
-        return err_set(err, ERR_BAD_REQUEST, "query parameter \"port\" is required, %d at most",
-                       PORTS_MAX);
-    const struct subprotocol *subprotocol = choose(head, is_for_ports);
+    const struct subprotocol *subprotocol = choose(head, wish->kinds[STREAM_DATA]);
     if (!subprotocol)
         return err_set(err, ERR_FORBIDDEN, "none of the requested subprotocols is known");
-    struct channels *c = xcalloc(1, sizeof *c);
-    c->session = (struct session){
-        .ops = &ops, .user = user, .ctx = ctx, .has_status = subprotocol->has_status};
-    c->reader = (struct websocket_reader){.ops = &reader_ops, .ctx = c};
-    c->has_close = subprotocol->has_close;
-    c->is_for_ports = is_for_ports;
-    c->channel = -1;
-    (is_for_ports ? add_ports : add_channels)(c, wish);
+    if (!ports_are_good(subprotocol, wish))
+        return err_set(err, ERR_BAD_REQUEST, "query parameter \"port\" is required, %d at most",
+                       PORTS_MAX);
+    struct session *s = subprotocol->is_tunnel ? tunnel_new(wish, user, ctx)
+                                               : channels_new(subprotocol, wish, user, ctx);
     bool is_named = pairs_get_ci(&head->headers, "Sec-WebSocket-Protocol") != NULL;
-    print_answer(&c->session.out, key, is_named ? subprotocol->name : NULL);
-    *ret = &c->session;
+    print_answer(&s->out, key, is_named ? subprotocol->name : NULL);
+    *ret = s;
     return 0;
 }
 

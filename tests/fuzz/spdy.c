@@ -1,12 +1,14 @@
-/* Fuzz target for SPDY: the first byte says in which pieces the rest comes, the rest is what a peer
- * sends. The same frames must come out however it is cut, and what is written of them must be read
- * as the same again. */
+/* Fuzz target for SPDY: the first byte says in which pieces the rest comes and what a session is
+ * for and does, the rest is what a peer sends. The same frames must come out however it is cut, and
+ * what is written of them must be read as the same again. A session must tell of each stream once
+ * that it is gone, and say whole frames only. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "apiserver/base/mem.h"
 #include "node/spdy.h"
+#include "node/spdy_session.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -103,11 +105,108 @@ static void check_frames(const char *p, size_t n, size_t piece)
     require(buf_same(&whole.written, &again.written));
 }
 
+/* ---- a session ---- */
+
+#define PIECE_BITS 0x07 /* of the first byte: pieces of so many powers of two */
+#define FOR_PORTS 0x08
+#define ECHO 0x10    /* what comes is sent back */
+#define ANSWERS 0x20 /* a stream is ended when the peer has ended it, and when another is gone */
+#define REFUSES 0x40 /* every other stream */
+#define CLOSES 0x80  /* at the end */
+
+struct player {
+    struct session *s;
+    uint8_t manners;
+    struct stream *open[SESSION_STREAMS_MAX];
+    size_t n_open, n_asked;
+};
+
+static bool play_open(void *ctx, struct stream *s)
+{
+    struct player *p = ctx;
+    require(!s->has_heard_end && s->user == NULL);
+    require((s->port > 0) == ((p->manners & FOR_PORTS) != 0) &&
+            (s->port > 0) == (s->request != NULL));
+    if (p->manners & ECHO)
+        session_send(p->s, s, "hello", 5);
+    if (p->manners & REFUSES && p->n_asked++ % 2 == 1)
+        return false;
+    require(p->n_open < SESSION_STREAMS_MAX);
+    p->open[p->n_open++] = s;
+    s->user = p;
+    return true;
+}
+
+static void play_data(void *ctx, struct stream *s, const char *data, size_t n)
+{
+    struct player *p = ctx;
+    require(n > 0 && !s->has_heard_end && s->user == p);
+    if (p->manners & ECHO)
+        session_send(p->s, s, data, n);
+    require(session_room(p->s, s) <= SESSION_OUT_MAX);
+}
+
+static void play_end(void *ctx, struct stream *s)
+{
+    struct player *p = ctx;
+    require(s->has_heard_end && s->user == p);
+    if (p->manners & ANSWERS)
+        session_end(p->s, s);
+}
+
+static void play_gone(void *ctx, struct stream *s)
+{
+    struct player *p = ctx;
+    size_t i = 0;
+    while (i < p->n_open && p->open[i] != s)
+        i++;
+    require(i < p->n_open && s->user == p);
+    p->open[i] = p->open[--p->n_open];
+    if (p->manners & ANSWERS && p->n_open > 0)
+        session_end(p->s, p->open[0]);
+}
+
+static const struct session_user player_user = {play_open, play_data, play_end, play_gone};
+
+/* What it has said is whole frames. */
+static void check_said(struct spdy *ear, struct buf *out)
+{
+    struct reading r = {.codec = ear, .writer = spdy_new()};
+    require(!buf_failed(out) && read_piece(&r, out->data, out->len));
+    buf_clear(out);
+    r.codec = NULL;
+    reading_fini(&r);
+}
+
+static void check_session(uint8_t manners, const char *p, size_t n, size_t piece)
+{
+    struct session_wish wish = {.kinds = {[STREAM_ERROR] = true}};
+    for (int kind = STREAM_STDIN; kind < STREAM_DATA; kind++)
+        wish.kinds[kind] = !(manners & FOR_PORTS);
+    wish.kinds[STREAM_DATA] = manners & FOR_PORTS;
+    struct player player = {.manners = manners};
+    player.s = spdy_session_new(&wish, &player_user, &player);
+    struct spdy *ear = spdy_new();
+    session_start(player.s);
+    for (size_t i = 0; i < n; i += piece) {
+        session_feed(player.s, p + i, n - i < piece ? n - i : piece);
+        check_said(ear, &player.s->out);
+    }
+    if (manners & CLOSES)
+        session_close(player.s);
+    check_said(ear, &player.s->out);
+    session_free(player.s);
+    require(player.n_open == 0);
+    spdy_free(ear);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 1)
         return 0;
     const char *p = (const char *)data + 1;
-    check_frames(p, size - 1, (size_t)1 << (data[0] & 7));
+    size_t piece = (size_t)1 << (2 * (data[0] & PIECE_BITS));
+    check_frames(p, size - 1, piece);
+    check_session(data[0], p, size - 1, piece);
     return 0;
 }
