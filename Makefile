@@ -65,7 +65,7 @@ OTHER_SRC := apiserver/main.c node/main.c $(UNIT_SRC) $(FUZZ_SRC) tests/fuzz/dri
 DEPS := $(patsubst %.c,$(OUT)/%.d,$(foreach l,$(LAYERS),$(call src_of,$(l))) $(OTHER_SRC))
 
 .DEFAULT_GOAL := all
-.PHONY: all check check-san test soak demo contract items ui-screenshot fuzz-check fuzz tidy format layers install clean help units fuzz-targets func-targets deps
+.PHONY: all check check-san test soak cluster-demo contract items ui-screenshot fuzz-check fuzz tidy format layers install clean help units fuzz-targets func-targets deps
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -133,8 +133,8 @@ contract: deps ## each numbered check of the Kubernetes API contract on a real c
 	$(Q)$(MAKE) --no-print-directory WERROR=1 all func-targets
 	$(Q)$(MAKE) --no-print-directory SAN=address,undefined WERROR=1 all
 	$(Q)tests/contract/run
-demo: deps ## cluster up, install, one Sandbox, one command in it
-	$(Q)hack/demo
+cluster-demo: deps ## a real cluster: up, install, one Sandbox, one command in it
+	$(Q)hack/cluster-demo
 ui-screenshot: ## a picture of the page at /ui/, as build/ui.png (needs chromium: hack/deps page)
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)SERVER=$(SERVER) UI_PICTURE=build/ui.png python3 tests/ui/page.py && echo build/ui.png
