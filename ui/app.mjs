@@ -3,8 +3,9 @@ import { Api, forgetToken, hasToken, keepToken, takeToken } from './api.mjs';
 import { ask, byId, el, setText } from './dom.mjs';
 import { Detail, modeAction } from './detail.mjs';
 import { Follower, keyOf } from './follow.mjs';
-import { collectionPath, eventsPath, KINDS, objectPath, wordsOf } from './objects.mjs';
+import { collectionPath, containersOf, eventsPath, KINDS, objectPath, podOf, wordsOf } from './objects.mjs';
 import { Table } from './rows.mjs';
+import { Terminal } from './terminal.mjs';
 
 const TICK_MS = 1000; // ages
 const FILTER_MS = 120; // after the last key
@@ -13,12 +14,14 @@ let api;
 let session = new AbortController(); // of whoever is signed in
 let chosen = null; // {kind, key, uid}
 let events = null; // Follower of the chosen object's
+let reachesIn = false; // whether this server has Pods, and runs commands in them
 const followers = new Map(); // by id of the kind
 const states = new Map(); // by id: what its follower told last
 const touched = new Map(); // by id: keys to draw in the next frame
 
 const tables = new Map(KINDS.map((kind) => [kind.id, new Table(kind, choose)]));
 const detail = new Detail(byId('detail'), { actions: actionsOf, closed: () => unchoose(true) });
+const terminal = new Terminal();
 byId('lists').append(...[...tables.values()].map((table) => table.element));
 
 // ---- drawing ----
@@ -158,6 +161,8 @@ function actionsOf(kind, object) {
 		const { label, mode } = modeAction(object);
 		actions.push({ label, run: () => attempt(() => api.merge(objectPath(kind, object), { spec: { operatingMode: mode } })) });
 	}
+	if (kind.kind === 'Sandbox' && reachesIn && podOf(object))
+		actions.push({ label: 'Terminal', run: () => terminal.open(api, object.metadata.namespace, podOf(object), containersOf(object)) });
 	if (kind.kind === 'SandboxWarmPool')
 		actions.push({ label: 'New claim', run: () => claimFrom(object) });
 	actions.push({ label: 'Delete', isDanger: true, run: () => remove(kind, object) });
@@ -211,6 +216,7 @@ async function signIn(why) {
 	session.abort();
 	forgetToken(sessionStorage);
 	unchoose();
+	terminal.close();
 	setText(byId('sign-in-why'), why);
 	byId('token').value = '';
 	const isGiven = await ask(byId('sign-in'));
@@ -236,6 +242,10 @@ function begin() {
 	setText(byId('leave'), 'Sign out');
 	api = new Api(token);
 	say('');
+	reachesIn = false;
+	api.get('/api/v1').then(({ resources }) => {
+		reachesIn = resources.some(({ name }) => name === 'pods/exec');
+	}).catch(() => {}); // in a cluster Pods are the cluster's, not this server's
 	followAll();
 }
 

@@ -40,6 +40,13 @@ export function podOf(sandbox) {
 	return isSuspended(sandbox) ? '' : sandbox.metadata.annotations?.['agents.x-k8s.io/pod-name'] || (sandbox.status ? sandbox.metadata.name : '');
 }
 
+/** Those that a shell can be had in, the one that is meant first. */
+export function containersOf(sandbox) {
+	const names = (sandbox.spec?.podTemplate?.spec?.containers || []).map((c) => c.name);
+	const meant = sandbox.spec?.podTemplate?.metadata?.annotations?.['kubectl.kubernetes.io/default-container'];
+	return names.includes(meant) ? [meant, ...names.filter((n) => n !== meant)] : names;
+}
+
 const FAILING = /Fail|Error|Crash|Refused|Exceeded|Invalid|Expired|Finished|Unschedulable/;
 
 /** How it is: a word for people and a tone for its mark. */

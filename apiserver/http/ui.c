@@ -25,6 +25,9 @@ EMBED(ui_follow, "ui/follow.mjs");
 EMBED(ui_objects, "ui/objects.mjs");
 EMBED(ui_rows, "ui/rows.mjs");
 EMBED(ui_detail, "ui/detail.mjs");
+EMBED(ui_screen, "ui/screen.mjs");
+EMBED(ui_exec, "ui/exec.mjs");
+EMBED(ui_terminal, "ui/terminal.mjs");
 EMBED(ui_yaml, "ui/yaml.mjs");
 
 #define HTML "text/html; charset=utf-8"
@@ -47,6 +50,9 @@ static const struct ui_file {
     {"/objects.mjs", SCRIPT, ui_objects_begin, ui_objects_end},
     {"/rows.mjs", SCRIPT, ui_rows_begin, ui_rows_end},
     {"/detail.mjs", SCRIPT, ui_detail_begin, ui_detail_end},
+    {"/screen.mjs", SCRIPT, ui_screen_begin, ui_screen_end},
+    {"/exec.mjs", SCRIPT, ui_exec_begin, ui_exec_end},
+    {"/terminal.mjs", SCRIPT, ui_terminal_begin, ui_terminal_end},
     {"/yaml.mjs", SCRIPT, ui_yaml_begin, ui_yaml_end},
 };
 

@@ -138,6 +138,9 @@ class Browser:
     def dark(self, is_dark):
         self._send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}])
 
+    def resize(self, width, height):
+        self._send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+
     def nodes(self):
         """Role and name of all that assistive programs are told of."""
         return [(n["role"]["value"], n.get("name", {}).get("value", ""))

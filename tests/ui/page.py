@@ -187,6 +187,45 @@ class Scene:
         self.tap.ok(refused and any("TrustedHTML" in c or "trusted" in c.lower() for c in b.complaints), "markup from texts is impossible at all", b.complaints)
         b.complaints.clear()
 
+    def terminal(self):
+        """The view of a terminal, over a connection of the test's own; what runs commands is tried by tests/node."""
+        b = self.browser
+        b.run("""(async () => {
+            const { Terminal } = await import('/ui/terminal.mjs');
+            window.sent = [];
+            window.WebSocket = class extends EventTarget {
+                constructor(url, protocols) { super(); Object.assign(this, { url, protocols, readyState: 1, bufferedAmount: 0 }); window.socket = this; setTimeout(() => this.dispatchEvent(new Event('open'))); }
+                send(bytes) { window.sent.push([...bytes]); }
+                close() { this.dispatchEvent(new Event('close')); }
+                say(channel, text) { const e = new Event('message'); e.data = Uint8Array.from([channel, ...new TextEncoder().encode(text)]).buffer; this.dispatchEvent(e); }
+            };
+            window.terminal = new Terminal();
+            window.terminal.open({ token: 'secret', get: async () => {} }, 'default', 'a-pod', ['main', 'other']); })()""")
+        line = "[...document.querySelectorAll('#terminal-body .line')].map((l) => l.textContent.trimEnd()).filter((t) => t)"
+        self.becomes(f"{text('#terminal-state')} === 'Connected'", "a terminal opens")
+        self.tap.ok(b.run(f"socket.url.startsWith('wss://127.0.0.1:{self.server.port}/api/v1/namespaces/default/pods/a-pod/exec?container=main')"), "on the server itself", b.run("socket.url"))
+        self.tap.equal(b.run("sent[0][0]"), 4, "it says how large it is")
+        b.run("socket.say(1, '$ \\x1b[1;31mred\\x1b[m <b>x</b> \\x1b[38;2;1;2;3mtrue\\x1b[m\\r\\n> ')")
+        self.becomes(f"JSON.stringify({line}) === JSON.stringify(['$ red <b>x</b> true', '>'])", "what a command prints is shown")
+        self.tap.equal(b.run("[getComputedStyle(document.querySelector('#terminal-body .bold.f1')).color, getComputedStyle([...document.querySelectorAll('#terminal-body span')].find((s) => s.textContent === 'true')).color]"),
+                       ["rgb(224, 108, 99)", "rgb(1, 2, 3)"], "in its colours")
+        self.tap.equal(b.run("document.querySelectorAll('#terminal-body .cursor').length"), 1, "with a cursor")
+        b.run("window.sent = []")
+        b.type("ls"), b.key("Enter"), b.key("c", ctrl=True), b.key("ArrowUp"), b.key("/"), b.key("Tab")
+        self.tap.equal(b.run("sent.flatMap((m) => m[0] === 0 ? String.fromCharCode(...m.slice(1)) : '?').join('')"), "ls\r\x03\x1b[A/\t", "keys go to it, and nowhere else")
+        b.run("for (let i = 0; i < 5000; i++) socket.say(1, `line ${i}\\r\\n`)")
+        self.becomes(f"{line}.at(-1) === 'line 4999' || {line}.includes('line 4999')", "much at once is no matter")
+        self.tap.ok(b.run("document.querySelectorAll('#terminal-body .line').length") <= 2200, "and is not kept for ever")
+        before = b.run("window.sent.length")
+        b.resize(900, 700)
+        self.becomes(f"sent.length > {before} && sent.at(-1)[0] === 4", "another size is told")
+        b.resize(1360, 860)
+        b.run("socket.say(3, JSON.stringify({ status: 'Failure', details: { causes: [{ reason: 'ExitCode', message: '7' }] } })); socket.close()")
+        self.becomes(f"{text('#terminal-state')}.includes('exit code 7') && !document.getElementById('terminal-again').hidden", "how it ended is said")
+        b.run("terminal.close()")
+        self.tap.ok(b.run("document.getElementById('terminal').hidden"), "and it closes")
+        self.quiet("with a terminal")
+
     def outage(self):
         self.server.kill()
         self.becomes(f"{text('#state')}.startsWith('Not connected')", "a server that is gone is said to be")
@@ -294,7 +333,7 @@ def main():
     scene = Scene(tap, server, browser)
     try:
         scene.sign_in()
-        for step in (scene.appear, scene.look, scene.keys, scene.act, scene.quiet, scene.claim_one, scene.hostile, scene.outage, scene.many, scene.rights):
+        for step in (scene.appear, scene.look, scene.keys, scene.act, scene.quiet, scene.claim_one, scene.hostile, scene.terminal, scene.outage, scene.many, scene.rights):
             step("after looking and pressing buttons") if step == scene.quiet else step()
         own = server.address.split("/ui/")[0]
         tap.equal([u for u, _ in browser.answers if not u.startswith(own) and u != "about:blank"], [], "nothing was asked of any other server")
