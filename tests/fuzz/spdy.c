@@ -9,14 +9,9 @@
 #include "apiserver/base/mem.h"
 #include "node/spdy.h"
 #include "node/spdy_session.h"
+#include "tests/fuzz/player.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 /* ---- frames ---- */
 
@@ -107,69 +102,10 @@ static void check_frames(const char *p, size_t n, size_t piece)
 
 /* ---- a session ---- */
 
-#define PIECE_BITS 0x07 /* of the first byte: pieces of so many powers of two */
-#define FOR_PORTS 0x08
-#define ECHO 0x10    /* what comes is sent back */
-#define ANSWERS 0x20 /* a stream is ended when the peer has ended it, and when another is gone */
-#define REFUSES 0x40 /* every other stream */
-#define CLOSES 0x80  /* at the end */
+#define PIECE_BITS 0x07 /* of the first byte: pieces of so many powers of four */
 
-struct player {
-    struct session *s;
-    uint8_t manners;
-    struct stream *open[SESSION_STREAMS_MAX];
-    size_t n_open, n_asked;
-};
-
-static bool play_open(void *ctx, struct stream *s)
-{
-    struct player *p = ctx;
-    require(!s->has_heard_end && s->user == NULL);
-    require((s->port > 0) == ((p->manners & FOR_PORTS) != 0) &&
-            (s->port > 0) == (s->request != NULL));
-    if (p->manners & ECHO)
-        session_send(p->s, s, "hello", 5);
-    if (p->manners & REFUSES && p->n_asked++ % 2 == 1)
-        return false;
-    require(p->n_open < SESSION_STREAMS_MAX);
-    p->open[p->n_open++] = s;
-    s->user = p;
-    return true;
-}
-
-static void play_data(void *ctx, struct stream *s, const char *data, size_t n)
-{
-    struct player *p = ctx;
-    require(n > 0 && !s->has_heard_end && s->user == p);
-    if (p->manners & ECHO)
-        session_send(p->s, s, data, n);
-    require(session_room(p->s, s) <= SESSION_OUT_MAX);
-}
-
-static void play_end(void *ctx, struct stream *s)
-{
-    struct player *p = ctx;
-    require(s->has_heard_end && s->user == p);
-    if (p->manners & ANSWERS)
-        session_end(p->s, s);
-}
-
-static void play_gone(void *ctx, struct stream *s)
-{
-    struct player *p = ctx;
-    size_t i = 0;
-    while (i < p->n_open && p->open[i] != s)
-        i++;
-    require(i < p->n_open && s->user == p);
-    p->open[i] = p->open[--p->n_open];
-    if (p->manners & ANSWERS && p->n_open > 0)
-        session_end(p->s, p->open[0]);
-}
-
-static const struct session_user player_user = {play_open, play_data, play_end, play_gone};
-
-/* What it has said is whole frames. */
-static void check_said(struct spdy *ear, struct buf *out)
+/* Whole frames. */
+static void check_said(void *ear, struct buf *out)
 {
     struct reading r = {.codec = ear, .writer = spdy_new()};
     require(!buf_failed(out) && read_piece(&r, out->data, out->len));
@@ -180,23 +116,11 @@ static void check_said(struct spdy *ear, struct buf *out)
 
 static void check_session(uint8_t manners, const char *p, size_t n, size_t piece)
 {
-    struct session_wish wish = {.kinds = {[STREAM_ERROR] = true}};
-    for (int kind = STREAM_STDIN; kind < STREAM_DATA; kind++)
-        wish.kinds[kind] = !(manners & FOR_PORTS);
-    wish.kinds[STREAM_DATA] = manners & FOR_PORTS;
+    const struct session_wish wish = player_wish(manners);
     struct player player = {.manners = manners};
-    player.s = spdy_session_new(&wish, &player_user, &player);
     struct spdy *ear = spdy_new();
-    session_start(player.s);
-    for (size_t i = 0; i < n; i += piece) {
-        session_feed(player.s, p + i, n - i < piece ? n - i : piece);
-        check_said(ear, &player.s->out);
-    }
-    if (manners & CLOSES)
-        session_close(player.s);
-    check_said(ear, &player.s->out);
-    session_free(player.s);
-    require(player.n_open == 0);
+    player.s = spdy_session_new(&wish, &player_user, &player);
+    play(&player, p, n, piece, check_said, ear);
     spdy_free(ear);
 }
 
