@@ -251,7 +251,8 @@ class Scene:
         with ThreadPoolExecutor(WRITERS) as pool:
             list(pool.map(make, range(WRITERS)))
         self.becomes(f"{rows('sandboxes')}.length === {before + MANY}", f"{MANY} more Sandboxes are in the table", 60)
-        b.until(f"{rows('sandboxes')}.filter((r) => r.includes('many-') && r.includes('Suspended|Suspended')).length === {MANY}")
+        settled = f"{rows('sandboxes')}.filter((r) => /many-....[|]Suspended[|]Suspended[|][^|]/.test(r)).length === {MANY}"
+        self.becomes(settled, "and the controller has looked at all of them", 60)
         b.run("""{ window.rowsTouched = new Set(); window.watcher = new MutationObserver((all) => all.forEach((m) => {
             const row = (m.target.closest ?? m.target.parentElement.closest).call(m.target.closest ? m.target : m.target.parentElement, 'tr');
             if (!m.target.closest?.('.age') && !m.target.parentElement?.closest('.age')) window.rowsTouched.add(row ? row.dataset.key : m.target.id || m.target.tagName); }));
