@@ -95,6 +95,15 @@ static int by_front_proxy(struct attempt *a, struct user *ret, struct err *err)
 
 /* ---- client certificates ---- */
 
+/* A page of another site in a browser makes the request: the browser says so itself, and would send
+ * the user's certificate along without asking; a token it has not. Source: RFC 6454, 7. */
+static bool is_of_another_site(const struct pairs *headers)
+{
+    const char *origin = pairs_get_ci(headers, "Origin"), *host = pairs_get_ci(headers, "Host");
+    const char *site = origin ? strstr(origin, "://") : NULL;
+    return origin && (!site || !host || strcasecmp(site + strlen("://"), host) != 0);
+}
+
 static int by_certificate(struct attempt *a, struct user *ret, struct err *err)
 {
     SCOPED(subject_fini) struct subject subject = {0};
@@ -106,6 +115,8 @@ static int by_certificate(struct attempt *a, struct user *ret, struct err *err)
                            a->creds->n_chain, &subject, err);
     if (r < 0 || !*subject.common_name)
         return r;
+    if (is_of_another_site(a->creds->headers))
+        return err_set(err, ERR_UNAUTHORIZED, "a certificate does not speak for other sites");
     ret->name = steal(&subject.common_name);
     ret->uid = steal(&subject.uid);
     ret->groups = steal(&subject.organizations);

@@ -217,6 +217,34 @@ START_TEST(test_any_proxy_name)
 }
 END_TEST
 
+/* Browsers send certificates along with what a page of any site asks for. */
+START_TEST(test_certificates_and_other_sites)
+{
+    static const struct {
+        const char *host, *origin;
+        bool is_own;
+    } rows[] = {
+        {"a.example:6443", "https://a.example:6443", true},
+        {"A.example:6443", "https://a.EXAMPLE:6443", true},
+        {"a.example", "https://a.example", true},
+        {"a.example:6443", "https://a.example", false},
+        {"a.example", "https://b.example", false},
+        {"a.example", "https://a.example.b.example", false},
+        {"a.example", "null", false},
+        {"a.example", "", false},
+    };
+    start(files(), false);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        EXPECT("jane.crt", HEADERS("Host", rows[i].host, "Origin", rows[i].origin),
+               rows[i].is_own ? "jane/ team ops system:authenticated" : NOBODY);
+    EXPECT("jane.crt", HEADERS("Origin", "https://a.example"), NOBODY);
+    EXPECT("front-proxy.crt",
+           HEADERS("X-Remote-User", "u", "Host", "a.example", "Origin", "https://b.example"),
+           "u/ system:authenticated"); /* who is in front of us has asked who it is */
+    stop();
+}
+END_TEST
+
 START_TEST(test_client_certificates)
 {
     start(files(), false);
@@ -595,8 +623,8 @@ SUITE(auth)
     certs_make("wrong-name", "proxy-ca", "/CN=wrong-name", CERTS_CLIENT, 10);
     certs_make("old-proxy", "proxy-ca", "/CN=front-proxy", CERTS_CLIENT, -1);
     TESTS("identities", test_anonymous, test_front_proxy, test_false_proxies, test_any_proxy_name,
-          test_client_certificates, test_impersonation, test_impersonation_without_a_cluster,
-          test_bad_files);
+          test_client_certificates, test_certificates_and_other_sites, test_impersonation,
+          test_impersonation_without_a_cluster, test_bad_files);
     TESTS("tokens", test_tokens, test_tokens_are_cached, test_token_trouble,
           test_one_review_for_many, test_socket_tokens);
     TESTS("settings", test_configmap, test_sparse_configmap, test_files_before_configmap,
