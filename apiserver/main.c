@@ -18,9 +18,11 @@
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/base/process_metric.h"
+#include "apiserver/http/dial.h"
 #include "apiserver/http/judge.h"
 #include "apiserver/http/pipeline.h"
 #include "apiserver/http/server.h"
+#include "apiserver/http/tunnel.h"
 #include "apiserver/kube/kube.h"
 #include "apiserver/kube/namespaces.h"
 #include "apiserver/registry/registry.h"
@@ -63,6 +65,7 @@ struct flags {
     bool disable_sandbox_events, disable_claim_events, disable_claim_stamps;
     const char *label_domains_file;
     char **policy_resolvers;
+    int64_t max_pod_streams, streaming_idle_ms;
     int64_t workers, max_connections, max_reads, max_writes, max_body, history_events;
     int64_t request_timeout_s, idle_timeout_s, shutdown_delay_s, shutdown_grace_s;
     const char *log_level;
@@ -157,6 +160,11 @@ static const struct flag flag_rows[] = {
      "start, need not exist"},
     {"http-workers", FLAG_INT, AT(workers), "32", 1, 1024, "threads that run requests"},
     {"max-connections", FLAG_INT, AT(max_connections), "4096", 1, 1000000, "connections at once"},
+    {"max-pod-streams", FLAG_INT, AT(max_pod_streams), "1000", 1, 100000,
+     "standalone: logs that are read and connections into Pods (exec, attach, port-forward) at "
+     "once"},
+    {"streaming-connection-idle-timeout", FLAG_DURATION, AT(streaming_idle_ms), "4h", 1, 0,
+     "standalone: how long nothing may move on a connection into a Pod"},
     {"disable-http2-serving", FLAG_BOOL, AT(disable_http2), "false", 0, 0,
      "serve over HTTP/1.1 only"},
     {"max-requests-inflight", FLAG_INT, AT(max_reads), "400", 1, 100000,
@@ -232,6 +240,8 @@ struct app {
     struct claim_binder binder;
     struct registry *registry;
     struct auth *auth;
+    struct dialer *dialer;   /* standalone */
+    struct tunnels *tunnels; /* standalone */
     struct pipeline *pipeline;
     struct server *server;
     struct reconcile *reconcile;
@@ -526,6 +536,8 @@ static int start_server(struct app *a, struct err *err)
         .max_body = (size_t)f->max_body,
         .activity = &a->activity.ops,
         .judge = &a->judge_state,
+        .dialer = a->dialer,
+        .tunnels = a->tunnels,
         .max_waits = f->workers == 0  ? 0
                      : f->workers / 4 ? (int)f->workers / 4
                                       : -1,
@@ -538,6 +550,7 @@ static int start_server(struct app *a, struct err *err)
         .workers = (int)f->workers,
         .max_body = (size_t)f->max_body,
         .max_connections = (size_t)f->max_connections,
+        .other_fds = a->tunnels ? (size_t)f->max_pod_streams : 0,
         .disable_http2 = f->disable_http2,
         .idle_timeout_ms = f->idle_timeout_s * 1000,
         .handler = pipeline_handle,
@@ -547,6 +560,19 @@ static int start_server(struct app *a, struct err *err)
         return -(int)err->code;
     log_info("serving address=%s port=%d", f->bind_address, server_port(a->server));
     return a->local.dir ? start_own_client(a, err) : 0;
+}
+
+static int start_tunnels(struct app *a, struct err *err)
+{
+    if (!a->local.dir)
+        return 0;
+    const struct dialer_config dialer = {.ca_file = a->local.ca_cert,
+                                         .cert_file = a->local.server_cert,
+                                         .key_file = a->local.server_key};
+    const struct tunnels_config tunnels = {.max = (size_t)a->flags.max_pod_streams,
+                                           .idle_timeout_ms = a->flags.streaming_idle_ms};
+    int rc = dialer_new(&dialer, &a->dialer, err);
+    return rc < 0 ? rc : tunnels_new(&tunnels, &a->tunnels, err);
 }
 
 static void start_reconciler(struct app *a)
@@ -597,7 +623,7 @@ static int app_start(struct app *a, struct err *err)
     start_store(a);
     a->compactor = store_compactor_start(a->store, a->flags.compaction_interval_s * 1000);
     start_registry(a);
-    if (start_auth(a, err) < 0 || start_server(a, err) < 0)
+    if (start_auth(a, err) < 0 || start_tunnels(a, err) < 0 || start_server(a, err) < 0)
         return -(int)err->code;
     start_reconciler(a);
     return 0;
@@ -614,10 +640,14 @@ static void app_stop(struct app *a)
     store_leader_stop(atomic_load(&a->leader));
     reconcile_free(a->reconcile);
     house_free(a->house);
+    if (a->tunnels)
+        tunnels_stop(a->tunnels);
     if (a->server) {
         server_stop(a->server, a->flags.shutdown_grace_s * 1000);
         server_free(a->server);
     }
+    tunnels_free(a->tunnels);
+    dialer_free(a->dialer);
     pipeline_free(a->pipeline);
     auth_free(a->auth);
     gauges_stop(a->gauges);

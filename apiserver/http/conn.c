@@ -303,7 +303,8 @@ bool conn_tick(struct conn *c, int64_t now_ms)
     }
     if (c->state != CONN_OPEN)
         return true;
-    if (c->out_since_ms && now_ms - c->out_since_ms > c->pump->shared->idle_timeout_ms) {
+    if (c->out_since_ms && !c->is_raw &&
+        now_ms - c->out_since_ms > c->pump->shared->idle_timeout_ms) {
         cut(c);
         return true;
     }

@@ -59,6 +59,7 @@ struct conn {
     struct buf out;    /* towards the client, encrypted; up to out_off it is sent */
     size_t out_off;
     int64_t out_since_ms;      /* the client has taken nothing of what waits since; 0 = none does */
+    bool is_raw;               /* it may take nothing for as long as it likes */
     bool is_in_over;           /* the client sends no more */
     bool is_pair_shut;         /* and the HTTP side was told, or does not listen */
     bool is_out_over;          /* the HTTP side sends no more */

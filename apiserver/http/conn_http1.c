@@ -4,8 +4,13 @@
  *
  * An answer that is a stream is handed over once its head is in the pair, while libmicrohttpd's
  * connection sleeps: what the stream says is put into chunks and encrypted here. At its end
- * libmicrohttpd goes on: it sends the last chunk through the pair, and takes the next request. */
+ * libmicrohttpd goes on: it sends the last chunk through the pair, and takes the next request.
+ *
+ * A connection that was upgraded has somebody else at the far end of the pair, who may send nothing
+ * and take nothing for hours. */
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -83,10 +88,21 @@ static void end_stream(struct conn *c)
     c->handover.resume(c->handover.sleeper);
 }
 
+/* A raw connection whose client went while bytes of it still wait to be taken: only the end of the
+ * pair tells who does not take them. */
+static void end_lost(struct conn *c)
+{
+    char any;
+    if (c->is_raw && c->tcp.fd >= 0 && recv(c->tcp.fd, &any, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
+        errno != EAGAIN && errno != EINTR)
+        conn_kill(c);
+}
+
 /* A stream that is on its way to us is ended, too; what the HTTP side sends behind it would tell a
  * client that still reads that it was whole. */
 static void hang_up(struct conn *c)
 {
+    end_lost(c);
     peer_hang_up(c->peer);
     mailbox_cancel(&c->pump->box, &c->handed);
     take_over(c);
@@ -221,7 +237,9 @@ static void shut_pair(struct conn *c, bool is_tick)
     if (!c->is_in_over || c->is_pair_shut || c->in.p)
         return;
     unsigned progress = peer_progress(c->peer);
-    if (peer_phase_of(progress) == PEER_BUSY || (c->fed_progress == progress && !is_tick))
+    enum peer_phase phase = peer_phase_of(progress);
+    bool may_be_unseen = phase != PEER_RAW && c->fed_progress == progress && !is_tick;
+    if (phase == PEER_BUSY || may_be_unseen)
         return;
     shutdown(c->pair.fd, SHUT_WR);
     c->is_pair_shut = true;
@@ -249,9 +267,20 @@ static bool read_out(struct conn *c)
 
 /* ---- all of it ---- */
 
+/* The kernel, too, cuts off who leaves its window closed. */
+static void notice_raw(struct conn *c)
+{
+    int never = 0;
+    if (c->is_raw || peer_phase_of(peer_progress(c->peer)) != PEER_RAW)
+        return;
+    c->is_raw = true;
+    setsockopt(c->tcp.fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &never, sizeof never);
+}
+
 static void run(struct conn *c)
 {
     bool is_moved = true;
+    notice_raw(c);
     for (int i = 0; i < CONN_TURNS && is_moved && c->state == CONN_OPEN; i++) {
         is_moved = flush_in(c);
         is_moved |= read_in(c);
@@ -280,6 +309,8 @@ static bool is_overdue(struct conn *c, unsigned progress, int64_t now_ms)
         return c->fed_progress == progress && age > c->pump->shared->header_timeout_ms;
     case PEER_BODY:
         return age > BODY_TIMEOUT_MS;
+    case PEER_RAW:
+        return false;
     case PEER_BUSY:
     default:
         /* Handlers have their own deadlines, and so has writing. But behind bytes that nobody reads
@@ -303,7 +334,8 @@ static bool tick(struct conn *c, int64_t now_ms)
     shut_pair(c, true);
     bool is_waiting = peer_phase_of(progress) == PEER_IDLE ? c->fed_progress == progress
                                                            : peer_phase_of(progress) == PEER_BODY;
-    return is_waiting || c->in.p || c->deadline_ms || (c->is_in_over && !c->is_pair_shut);
+    return is_waiting || (c->in.p && !c->is_raw) || c->deadline_ms ||
+           (c->is_in_over && !c->is_pair_shut);
 }
 
 static bool is_idle(struct conn *c)

@@ -8,6 +8,7 @@
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/http/params.h"
+#include "apiserver/http/reach.h"
 #include "apiserver/http/respond.h"
 #include "apiserver/http/route.h"
 #include "apiserver/http/status.h"
@@ -116,6 +117,12 @@ static bool is_watch(const struct request *req)
     return req->route.is_resource && is_verb(req, "watch");
 }
 
+/* What may go on for as long as it likes holds no worker meanwhile, and has limits of its own. */
+static bool is_long_running(const struct request *req)
+{
+    return is_watch(req) || reach_is_one(req);
+}
+
 static bool is_write(const struct request *req)
 {
     return !is_verb(req, "get") && !is_verb(req, "list") && !is_verb(req, "watch") &&
@@ -128,7 +135,7 @@ static int enter_deadline(struct pipeline *p, struct request *req, struct respon
     int64_t limit_ms = p->config.request_timeout_ms, asked_ms = 0;
     const char *text = pairs_get(&req->params, "timeout");
     (void)resp;
-    if (is_watch(req))
+    if (is_long_running(req))
         return FILTER_GO_ON;
     if (text && *text && params_duration(text, &asked_ms, err) < 0)
         return err_wrap(err, "invalid timeout specified in the request URL - time");
@@ -159,7 +166,7 @@ static bool is_exempt(const struct request *req)
     const char *path = req->route.path;
     bool is_health = str_has_prefix(path, "/livez") || str_has_prefix(path, "/readyz") ||
                      str_has_prefix(path, "/healthz");
-    return is_watch(req) || is_health || user_in_group(&req->user, "system:masters");
+    return is_long_running(req) || is_health || user_in_group(&req->user, "system:masters");
 }
 
 static int enter_limit(struct pipeline *p, struct request *req, struct response *resp,
@@ -169,7 +176,7 @@ static int enter_limit(struct pipeline *p, struct request *req, struct response 
     atomic_int *count = writes ? &p->writes : &p->reads;
     int max = writes ? p->config.max_writes : p->config.max_reads;
     (void)err;
-    if (is_watch(req))
+    if (is_long_running(req))
         return FILTER_GO_ON;
     if (atomic_fetch_add(count, 1) < max || is_exempt(req)) {
         metrics_in_flight(writes, 1);
@@ -184,7 +191,7 @@ static void leave_limit(struct pipeline *p, struct request *req, struct response
 {
     bool writes = is_write(req);
     (void)resp;
-    if (is_watch(req))
+    if (is_long_running(req))
         return;
     atomic_fetch_sub(writes ? &p->writes : &p->reads, 1);
     metrics_in_flight(writes, -1);
@@ -220,6 +227,15 @@ static bool gives_rights(const struct request *req)
            !is_verb(req, "delete") && !is_verb(req, "deletecollection");
 }
 
+/* What reaches into a Pod is more than reading it, whatever the method: browsers' WebSockets come
+ * by GET. */
+static const char *further_verb(const struct request *req)
+{
+    if (gives_rights(req))
+        return req->route.kind->write_verb;
+    return reach_is_upgrade(req) && is_verb(req, "get") ? "create" : NULL;
+}
+
 static int enter_authorize(struct pipeline *p, struct request *req, struct response *resp,
                            struct err *err)
 {
@@ -229,8 +245,9 @@ static int enter_authorize(struct pipeline *p, struct request *req, struct respo
     access.field_selector = fields;
     access.label_selector = labels;
     int result = auth_authorize(p->config.auth, &req->user, &access, err);
-    if (result == 0 && gives_rights(req)) {
-        access.verb = req->route.kind->write_verb;
+    const char *further = further_verb(req);
+    if (result == 0 && further) {
+        access.verb = further;
         result = auth_authorize(p->config.auth, &req->user, &access, err);
     }
     if (result == -ERR_FORBIDDEN)
@@ -263,6 +280,13 @@ static handler_fn *find_verb(const struct request *req)
         {"activity", "create", verb_activity},
         {"binding", "create", verb_binding},
         {"token", "create", verb_token},
+        {"log", "get", verb_reach},
+        {"exec", "get", verb_reach},
+        {"exec", "create", verb_reach},
+        {"attach", "get", verb_reach},
+        {"attach", "create", verb_reach},
+        {"portforward", "get", verb_reach},
+        {"portforward", "create", verb_reach},
         {"finalize", "update", verb_update},
     };
     for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
@@ -290,6 +314,12 @@ static int no_subresource(struct request *req, struct err *err)
 
 static int no_verb(struct request *req, struct err *err)
 {
+    if (reach_is_one(req)) {
+        err_set(err, ERR_METHOD_NOT_ALLOWED,
+                "the server does not allow this method on the requested resource");
+        err->has_details = true;
+        return -ERR_METHOD_NOT_ALLOWED;
+    }
     err_set(err, ERR_METHOD_NOT_ALLOWED, "%s is not supported on resources of kind \"%s\"",
             req->route.verb, route_group_resource(req));
     return err_details(err, req->route.group, req->route.resource, NULL, NULL);
@@ -320,6 +350,8 @@ static int serve_resource(struct pipeline *p, struct request *req, struct respon
     if (is_verb(req, "watch") && strcmp(req->method, "GET") != 0 &&
         strcmp(req->method, "HEAD") != 0)
         return no_verb(req, err);
+    if (reach_is_one(req) && strcmp(req->method, "HEAD") == 0)
+        return no_verb(req, err);
     handler_fn *fn = r->kind->is_read_only && is_write(req) ? NULL : find_verb(req);
     if (r->kind->is_review)
         fn = fn == verb_create ? verb_review : NULL;
@@ -330,7 +362,7 @@ static int enter_serve(struct pipeline *p, struct request *req, struct response 
                        struct err *err)
 {
     const char *upgrade = pairs_get_ci(&req->headers, "Upgrade");
-    if (upgrade && req->route.is_resource)
+    if (upgrade && req->route.is_resource && !reach_is_one(req))
         return err_set(err, ERR_BAD_REQUEST, "this server does not upgrade connections");
     int r = req->route.is_resource ? serve_resource(p, req, resp, err)
                                    : nonresource_serve(p, req, resp, err);

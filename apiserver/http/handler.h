@@ -30,6 +30,7 @@ handler_fn verb_activity;
 handler_fn verb_review;  /* POST of a kind that is a question */
 handler_fn verb_token;   /* of a ServiceAccount */
 handler_fn verb_binding; /* of a Pod */
+handler_fn verb_reach;   /* log, exec, attach, portforward of a Pod */
 /* Paths that are no resource: discovery, OpenAPI, version, health, metrics, the page. */
 handler_fn nonresource_serve;
 handler_fn health_serve, metrics_serve, ui_serve;

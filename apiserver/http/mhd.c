@@ -117,6 +117,7 @@ static void read_head(struct exchange *x, const char *method)
     x->req.remote_addr = xstrdup(x->peer->addr);
     x->req.chain = x->peer->chain;
     x->req.n_chain = x->peer->n_chain;
+    x->req.can_upgrade = x->is_chunked; /* and not of HTTP/1.0 */
     x->req.body.max = x->mhd->config.max_body;
     MHD_get_connection_values(x->connection, MHD_HEADER_KIND, put_header, &x->req.headers);
     x->step = STEP_BODY;
@@ -259,6 +260,40 @@ static struct MHD_Response *make_body_response(struct exchange *x)
     return r;
 }
 
+/* ---- a raw connection ---- */
+
+static void end_upgrade(void *upgraded)
+{
+    MHD_upgrade_action(upgraded, MHD_UPGRADE_ACTION_CLOSE);
+}
+
+/* The head is sent: from now on bytes are nobody's business but who asked for them. Until the end
+ * libmicrohttpd's connection sleeps. */
+static void on_upgrade(void *ctx, struct MHD_Connection *connection, void *exchange,
+                       const char *ahead, size_t n_ahead, MHD_socket fd,
+                       struct MHD_UpgradeResponseHandle *upgraded)
+{
+    (void)connection;
+    (void)exchange;
+    struct exchange *x = ctx;
+    struct upgrade *u = steal(&x->resp.upgrade);
+    drop_body(x);
+    request_fini(&x->req);
+    peer_set_phase(x->peer, PEER_RAW);
+    u->take(
+        u, &(struct raw){
+               .fd = fd, .ahead = ahead, .n_ahead = n_ahead, .done = end_upgrade, .ctx = upgraded});
+}
+
+static struct MHD_Response *make_response(struct exchange *x)
+{
+    if (x->resp.upgrade)
+        return MHD_create_response_for_upgrade(on_upgrade, x);
+    return x->resp.stream ? make_stream_response(x) : make_body_response(x);
+}
+
+/* ---- sending it ---- */
+
 static void put_headers(struct exchange *x, struct MHD_Response *r)
 {
     for (size_t i = 0; i < x->resp.headers.n; i++) {
@@ -266,13 +301,13 @@ static void put_headers(struct exchange *x, struct MHD_Response *r)
         if (MHD_add_response_header(r, h->name, h->value) != MHD_YES)
             log_debug("response header left out name=%s", h->name);
     }
-    if (atomic_load(&x->mhd->is_draining))
+    if (atomic_load(&x->mhd->is_draining) && !x->resp.upgrade)
         MHD_add_response_header(r, "Connection", "close");
 }
 
 static enum MHD_Result send_response(struct exchange *x)
 {
-    struct MHD_Response *r = x->resp.stream ? make_stream_response(x) : make_body_response(x);
+    struct MHD_Response *r = make_response(x);
     if (!r)
         return MHD_NO;
     put_headers(x, r);
@@ -437,7 +472,7 @@ static void on_log(void *ctx, const char *fmt, va_list args)
 static struct MHD_Daemon *start_daemon(struct mhd *m)
 {
     unsigned flags = MHD_USE_NO_LISTEN_SOCKET | MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC |
-                     MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+                     MHD_ALLOW_SUSPEND_RESUME | MHD_ALLOW_UPGRADE | MHD_USE_ERROR_LOG;
     unsigned timeout_s = (unsigned)((m->config.idle_timeout_ms + 999) / 1000);
     /* Half as many again: a connection that ended here may still wait to be cleaned up there. */
     unsigned limit = (unsigned)(m->config.max_connections + m->config.max_connections / 2 + 16);

@@ -50,7 +50,7 @@ static int bad_number(const char *function, const char *text, bool is_range, str
                    is_range ? "value out of range" : "invalid syntax");
 }
 
-static int parse_int(const struct pairs *params, const char *name, int64_t *ret, struct err *err)
+int params_int(const struct pairs *params, const char *name, int64_t *ret, struct err *err)
 {
     const char *text = pairs_get(params, name);
     *ret = 0;
@@ -181,9 +181,9 @@ int params_list(const struct pairs *params, bool is_watch, struct list_options *
                              .has_initial = pairs_get(params, "sendInitialEvents") != NULL,
                              .initial = route_flag(params, "sendInitialEvents")};
     SCOPED(err_fini) struct err causes = {0};
-    int r = parse_int(params, "timeoutSeconds", &o.timeout_s, err);
+    int r = params_int(params, "timeoutSeconds", &o.timeout_s, err);
     if (r == 0)
-        r = parse_int(params, "limit", &o.limit, err);
+        r = params_int(params, "limit", &o.limit, err);
     if (r < 0)
         return r;
     if (is_watch)
@@ -418,7 +418,7 @@ static int delete_from_query(struct request *req, struct delete_options *o, stru
 {
     const char *grace = pairs_get(&req->params, "gracePeriodSeconds");
     int64_t grace_s = 0;
-    if (parse_int(&req->params, "gracePeriodSeconds", &grace_s, err) < 0)
+    if (params_int(&req->params, "gracePeriodSeconds", &grace_s, err) < 0)
         return -ERR_BAD_REQUEST;
     set_grace(o, grace && *grace, grace_s);
     o->uid = pairs_get(&req->params, "uid");

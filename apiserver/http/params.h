@@ -40,5 +40,7 @@ int params_apply(struct request *req, struct write_options *ret, bool *ret_force
 int params_delete(struct request *req, struct delete_options *ret, cJSON **ret_tree,
                   struct err *err);
 
+/* A number of the query; 0 when it is not there. Errors: ERR_BAD_REQUEST with Go's text. */
+int params_int(const struct pairs *params, const char *name, int64_t *ret, struct err *err);
 /* Go's duration (300ms, 1m30s) in ms. -1 with Go's text in err. */
 int params_duration(const char *text, int64_t *ret_ms, struct err *err);

@@ -16,6 +16,7 @@ enum peer_phase {
     PEER_IDLE, /* between requests, or in the middle of a request's headers */
     PEER_BODY, /* headers are complete, the body is not */
     PEER_BUSY, /* being handled or answered */
+    PEER_RAW,  /* no HTTP any more */
 };
 
 /* A stream that answers a request, for the thread that moves the bytes: the HTTP side has sent the

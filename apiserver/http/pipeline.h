@@ -17,6 +17,8 @@ struct health_check {
     void *ctx;
 };
 
+struct dialer;
+struct tunnels;
 struct pipeline_config {
     struct registry *registry;
     struct auth *auth;
@@ -28,7 +30,9 @@ struct pipeline_config {
     size_t max_body;                     /* for the text of 413; 0 = 3 MiB */
     const struct activity_ops *activity; /* borrowed */
     const struct judge *judge; /* borrowed; where reviews and tokens are kinds of this server */
-    int max_waits;             /* requests that may hold a worker until an object is ready; 0 = 8 */
+    struct dialer *dialer;     /* borrowed, and */
+    struct tunnels *tunnels; /* where Pods are kinds of this server; NULL = nodes are not reached */
+    int max_waits;           /* requests that may hold a worker until an object is ready; 0 = 8 */
 };
 struct pipeline;
 struct pipeline *pipeline_new(const struct pipeline_config *config); /* prints the documents once */

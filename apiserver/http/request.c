@@ -28,6 +28,8 @@ void response_fini(struct response *r)
         return;
     if (r->stream)
         r->stream->close(r->stream);
+    if (r->upgrade)
+        r->upgrade->close(r->upgrade);
     pairs_fini(&r->headers);
     buf_fini(&r->body);
     *r = (struct response){0};

@@ -37,6 +37,7 @@ struct request {
     struct cert_der *chain;
     size_t n_chain;
     char *remote_addr; /* of the peer, for the log */
+    bool can_upgrade;  /* its connection can be had raw: HTTP/1.1 */
     /* from the filters */
     struct arena arena;
     const char *id;                /* Audit-Id */
@@ -64,14 +65,30 @@ struct stream {
     void *wake_ctx;
 };
 
+/* The raw connection of a request that was answered by 101: bytes to and from the client, without
+ * TLS. */
+struct raw {
+    int fd; /* a stream socket that does not block; its owner closes it, once done was called */
+    const char *ahead; /* what the client has sent already, for the call */
+    size_t n_ahead;
+    void (*done)(void *ctx); /* any thread, exactly once, nobody touches fd any more */
+    void *ctx;
+};
+/* Who wants a raw connection. One of the two is called exactly once, and frees it. */
+struct upgrade {
+    void (*take)(struct upgrade *u, const struct raw *raw); /* transport's thread; must not block */
+    void (*close)(struct upgrade *u);                       /* it could not be had */
+};
+
 struct response {
     int status;
     /* Content-Type and so on; the transport adds Date, Content-Length or Transfer-Encoding */
     struct pairs headers;
     struct buf body;
-    struct stream *stream; /* instead of body */
+    struct stream *stream;   /* instead of body */
+    struct upgrade *upgrade; /* the same, with status 101; of a request that can be upgraded only */
 };
-void response_fini(struct response *r); /* closes a stream that nobody took */
+void response_fini(struct response *r); /* closes a stream or upgrade that nobody took */
 
 /* Runs on a worker thread, may block up to the request's deadline; fills the response completely.
  */

@@ -180,15 +180,15 @@ static void fit_descriptors(struct server_config *c)
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
         return;
-    size_t need = c->max_connections * FDS_PER_CONNECTION + FDS_OTHER;
+    size_t other = FDS_OTHER + c->other_fds, need = c->max_connections * FDS_PER_CONNECTION + other;
     if (limit.rlim_cur < need) {
         limit.rlim_cur = limit.rlim_max < need ? limit.rlim_max : need;
         setrlimit(RLIMIT_NOFILE, &limit);
     }
     if (limit.rlim_cur >= need)
         return;
-    size_t fit = limit.rlim_cur > 2 * FDS_OTHER ? (limit.rlim_cur - FDS_OTHER) / FDS_PER_CONNECTION
-                                                : FDS_OTHER / 4;
+    size_t fit = limit.rlim_cur > other + FDS_OTHER ? (limit.rlim_cur - other) / FDS_PER_CONNECTION
+                                                    : FDS_OTHER / 4;
     log_warn("too few descriptors, fewer connections limit=%zu connections=%zu",
              (size_t)limit.rlim_cur, fit);
     c->max_connections = fit;

@@ -14,6 +14,7 @@ struct server_config {
     int workers;                  /* threads; 0 = 32 */
     size_t max_body;              /* bytes; 0 = 3 MiB (3145728) */
     size_t max_connections;       /* 0 = 4,096 */
+    size_t other_fds;             /* descriptors that others need */
     int64_t handshake_timeout_ms; /* 0 = 10,000 */
     int64_t header_timeout_ms;    /* from a request's first byte to its headers' end; 0 = 30,000 */
     int64_t idle_timeout_ms;      /* keep-alive, and to take an answer; 0 = 120,000 */

@@ -135,6 +135,8 @@ const struct kind kind_core_event = {
 
 static const char *const update_alone[] = {"update", NULL};
 static const char *const create_alone[] = {"create", NULL};
+static const char *const get_alone[] = {"get", NULL};
+static const char *const create_get[] = {"create", "get", NULL};
 
 static const struct path_default defaults_namespace[] = {
     {.path = "spec.finalizers", .value = "[\"kubernetes\"]", .is_first = true},
@@ -436,7 +438,12 @@ const struct kind kind_pod = {
     .is_builtin = true,
     .has_grace = true,
     .subresources =
-        (const struct subresource[]){{"binding", create_alone, "", "v1", "Binding"}, {0}},
+        (const struct subresource[]){{"attach", create_get, "", "v1", "PodAttachOptions"},
+                                     {"binding", create_alone, "", "v1", "Binding"},
+                                     {"exec", create_get, "", "v1", "PodExecOptions"},
+                                     {"log", get_alone, "", "v1", "Pod"},
+                                     {"portforward", create_get, "", "v1", "PodPortForwardOptions"},
+                                     {0}},
     .defaults = defaults_pod,
     .field_labels =
         (const char *const[]){"spec.nodeName", "spec.restartPolicy", "spec.schedulerName",
