@@ -135,9 +135,9 @@ contract: deps ## each numbered check of the Kubernetes API contract on a real c
 	$(Q)tests/contract/run
 cluster-demo: deps ## a real cluster: up, install, one Sandbox, one command in it
 	$(Q)hack/cluster-demo
-ui-screenshot: ## a picture of the page at /ui/, as build/ui.png (needs chromium: hack/deps page)
+ui-screenshot: ## pictures of the page at /ui/: build/ui.png, and docs/ui.svg for README (needs chromium: hack/deps page)
 	$(Q)$(MAKE) --no-print-directory all
-	$(Q)SERVER=$(SERVER) UI_PICTURE=build/ui.png python3 tests/ui/page.py && echo build/ui.png
+	$(Q)SERVER=$(SERVER) python3 tests/ui/page.py build/ui.png docs/ui.svg && ls build/ui.png docs/ui.svg
 items: deps ## what the tests say of each item of the controllers' contract and of each field report (AREA=I: those alone)
 	$(Q)$(MAKE) --no-print-directory WERROR=1 $$(tests/items --programs $(AREA:%=--area %) | sed 's|^|$(OUT)/|')
 	$(Q)tests/items --out $(OUT) $(AREA:%=--area %)

@@ -54,7 +54,7 @@ export function readiness(object) {
 	const ready = condition(object, 'Ready');
 	if (object.metadata.deletionTimestamp)
 		return { text: 'Terminating', tone: 'wait' };
-	if (object.kind === 'Sandbox' && isSuspended(object))
+	if (isSuspended(object) || ready?.reason === 'SandboxSuspended') // a Sandbox, or the claim of one
 		return { text: 'Suspended', tone: 'idle' };
 	if (!ready)
 		return { text: 'Pending', tone: 'wait' };
@@ -73,7 +73,7 @@ function poolReady(pool) {
 	return { text: `${ready} / ${wanted}`, tone: ready >= wanted ? 'ok' : 'wait' };
 }
 
-const namespace = { title: 'Namespace', width: 'middle', cell: (o) => ({ text: o.metadata.namespace }) };
+const namespace = { title: 'Namespace', width: 'small', cell: (o) => ({ text: o.metadata.namespace }) };
 const name = { title: 'Name', width: 'wide', isName: true, cell: (o) => ({ text: o.metadata.name }) };
 const state = { title: 'State', width: 'middle', cell: readiness };
 const why = { title: 'Reason', width: 'wide', cell: reason };
@@ -83,7 +83,7 @@ export const KINDS = [
 	{
 		id: 'pools', title: 'Pools', kind: 'SandboxWarmPool', path: EXTENSIONS, plural: 'sandboxwarmpools', columns: [
 			namespace, name,
-			{ title: 'Ready', width: 'middle', cell: poolReady },
+			{ title: 'Ready', width: 'small', cell: poolReady },
 			{ title: 'Template', width: 'wide', cell: (o) => ({ text: o.spec?.sandboxTemplateRef?.name || '' }) },
 			since,
 		],
@@ -99,7 +99,7 @@ export const KINDS = [
 	{
 		id: 'sandboxes', title: 'Sandboxes', kind: 'Sandbox', path: AGENTS, plural: 'sandboxes', columns: [
 			namespace, name, state,
-			{ title: 'Mode', width: 'middle', cell: (o) => ({ text: o.spec?.operatingMode || '' }) },
+			{ title: 'Mode', width: 'small', cell: (o) => ({ text: o.spec?.operatingMode || '' }) },
 			why,
 			{ title: 'Pod', width: 'wide', cell: (o) => ({ text: podOf(o) }) },
 			since,

@@ -1,7 +1,7 @@
 """The page in a headless Chromium, over a server without a cluster and a simulated node.
 
     SERVER=build/gcc/sandbox-apiserver python3 tests/ui/page.py
-    UI_PICTURE=build/ui.png ...    leaves a picture of the page there (make ui-screenshot); nothing is tested then
+    python3 tests/ui/page.py build/ui.png docs/ui.svg    pictures of the page (make ui-screenshot); nothing is tested then
 """
 import json, os, shutil, subprocess, sys
 from concurrent.futures import ThreadPoolExecutor
@@ -293,10 +293,11 @@ class Scene:
         self.browser.complaints.clear()
 
 
-def picture(path):
+def leave_pictures(paths):
     server = Server()
-    browser = Browser(chromium(), server.spki(), (1240, 700))
+    browser = Browser(chromium(), server.spki())
     try:
+        browser.resize(1280, 560)
         fill(server)
         browser.go(server.address)
         browser.until(has_row("pools", ["2 / 2"]))
@@ -305,11 +306,16 @@ def picture(path):
             browser.until(has_row("claims", [name, "Ready"]))
         slept = server.admin("GET", f"{CLAIMS}/notebook")["status"]["sandbox"]["name"]
         server.admin("PATCH", f"{SANDBOXES}/{slept}", {"spec": {"operatingMode": "Suspended"}})
-        browser.until(has_row("sandboxes", [slept, "Suspended|Suspended"]))
+        browser.until(has_row("claims", ["notebook", "Suspended"]) + "&&" + has_row("sandboxes", [slept, "SandboxSuspended"]))
         browser.run(f"{cell('claims', 'review-41')}.click()")
         browser.until(f"{text('#detail')}.includes('SandboxAdopted')")
         browser.until("document.getAnimations().length === 0")
-        browser.picture(path)
+        for path in paths:
+            if path.endswith(".svg"):
+                with open(os.path.join(ROOT, "tests/ui/draw.js")) as script, open(path, "w") as file:
+                    file.write(browser.run(script.read()))
+            else:
+                browser.picture(path)
     finally:
         browser.close()
         server.close()
@@ -326,9 +332,8 @@ def main():
     tap = Tap()
     if not chromium():
         tap.skip_all("no chromium here, and it cannot be installed")
-    if os.environ.get("UI_PICTURE"):
-        picture(os.environ["UI_PICTURE"])
-        return
+    if sys.argv[1:]:
+        return leave_pictures(sys.argv[1:])
     server = Server()
     browser = Browser(chromium(), server.spki())
     scene = Scene(tap, server, browser)

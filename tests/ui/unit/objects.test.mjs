@@ -1,7 +1,7 @@
 // What rows say of objects.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { age, collectionPath, duration, KINDS, matches, objectPath, podOf, readiness, shown, sortEvents, wordsOf } from '../../../ui/objects.mjs';
+import { age, collectionPath, containersOf, duration, KINDS, matches, objectPath, podOf, readiness, shown, sortEvents, wordsOf } from '../../../ui/objects.mjs';
 
 const S = 1000, M = 60 * S, H = 60 * M, D = 24 * H;
 const [pools, claims, sandboxes] = KINDS;
@@ -24,6 +24,7 @@ test('how a Sandbox is', () => {
 		[sandbox({ status: ready('False', 'DependenciesNotReady') }), 'Not ready', 'wait'],
 		[sandbox({ status: ready('False', 'ReconcilerError') }), 'Not ready', 'bad'],
 		[sandbox({ status: ready('False', 'x'), spec: { operatingMode: 'Suspended' } }), 'Suspended', 'idle'],
+		[{ kind: 'SandboxClaim', metadata: {}, status: ready('False', 'SandboxSuspended') }, 'Suspended', 'idle'],
 		[sandbox({ status: ready('True', 'x'), metadata: { deletionTimestamp: 'now' } }), 'Terminating', 'wait'],
 	])
 		assert.deepEqual(readiness(object), { text, tone });
@@ -34,6 +35,13 @@ test('the Pod of a Sandbox', () => {
 	assert.equal(podOf(sandbox({ status: {} })), 'a');
 	assert.equal(podOf(sandbox({ status: {}, metadata: { annotations: { 'agents.x-k8s.io/pod-name': 'other' } } })), 'other');
 	assert.equal(podOf(sandbox({ status: {}, spec: { operatingMode: 'Suspended' } })), '');
+});
+
+test('the container that is meant comes first', () => {
+	const of = (names, meant) => ({ spec: { podTemplate: { metadata: { annotations: { 'kubectl.kubernetes.io/default-container': meant } }, spec: { containers: names.map((name) => ({ name })) } } } });
+	assert.deepEqual(containersOf(of(['a', 'b', 'c'], 'b')), ['b', 'a', 'c']);
+	assert.deepEqual(containersOf(of(['a', 'b'], 'x')), ['a', 'b']);
+	assert.deepEqual(containersOf({}), []);
 });
 
 test('a row of each kind', () => {
