@@ -568,7 +568,8 @@ static int start_tunnels(struct app *a, struct err *err)
         return 0;
     const struct dialer_config dialer = {.ca_file = a->local.ca_cert,
                                          .cert_file = a->local.server_cert,
-                                         .key_file = a->local.server_key};
+                                         .key_file = a->local.server_key,
+                                         .any_node = LOCAL_NODE_USER};
     const struct tunnels_config tunnels = {.max = (size_t)a->flags.max_pod_streams,
                                            .idle_timeout_ms = a->flags.streaming_idle_ms};
     int rc = dialer_new(&dialer, &a->dialer, err);

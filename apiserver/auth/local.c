@@ -29,7 +29,7 @@ static const struct user_row {
 } users[] = {
     {"admin", "admin", "system:masters", .has_token = true},
     {"server", "system:apiserver", "system:masters"},
-    {"node", "system:node:local", "system:nodes", .is_server = true},
+    {"node", LOCAL_NODE_USER, "system:nodes", .is_server = true},
 };
 
 void local_identity_fini(struct local_identity *l)

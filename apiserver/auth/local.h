@@ -4,6 +4,9 @@
 
 #include "apiserver/base/err.h"
 
+/* Who the node of node.kubeconfig is, by whatever name it registers itself. */
+#define LOCAL_NODE_USER "system:node:local"
+
 struct local_identity { /* starts as {0}; local_identity_fini. Paths of files in the folder */
     char *ca_cert;
     char *serving_cert, *serving_key;

@@ -26,6 +26,7 @@
 
 struct dialer {
     SSL_CTX *ctx;
+    const char *any_node;
     atomic_int n_dialing;
 };
 
@@ -176,14 +177,20 @@ static int open_socket(const char *address, int port, int64_t until_ms, int *ret
 
 /* ---- the handshake ---- */
 
-static int check_name(struct line *l, const char *node, struct err *err)
+static bool is_user_of(const struct dialer *d, const struct subject *s, const char *node)
+{
+    bool is_node = str_has_prefix(s->common_name, USER_PREFIX) &&
+                   strcmp(s->common_name + strlen(USER_PREFIX), node) == 0;
+    return (is_node || str_equal(s->common_name, d->any_node)) &&
+           strv_has(s->organizations, USER_GROUP);
+}
+
+static int check_name(struct dialer *d, struct line *l, const char *node, struct err *err)
 {
     SCOPED(subject_fini) struct subject subject = {0};
     X509 *certificate = SSL_get0_peer_certificate(l->ssl);
     bool is_node = certificate && subject_read(certificate, &subject, NULL) == 0 &&
-                   str_has_prefix(subject.common_name, USER_PREFIX) &&
-                   strcmp(subject.common_name + strlen(USER_PREFIX), node) == 0 &&
-                   strv_has(subject.organizations, USER_GROUP);
+                   is_user_of(d, &subject, node);
     if (is_node)
         return 0;
     SCOPED_FREE char *text =
@@ -191,7 +198,8 @@ static int check_name(struct line *l, const char *node, struct err *err)
     return fail(err, text);
 }
 
-static int shake_hands(struct line *l, const char *node, int64_t until_ms, struct err *err)
+static int shake_hands(struct dialer *d, struct line *l, const char *node, int64_t until_ms,
+                       struct err *err)
 {
     enum line_io io;
     do {
@@ -199,7 +207,7 @@ static int shake_hands(struct line *l, const char *node, int64_t until_ms, struc
         io = judge(l, SSL_connect(l->ssl));
     } while (may_go_on(l, io, until_ms));
     if (io == LINE_SOME)
-        return check_name(l, node, err);
+        return check_name(d, l, node, err);
     long verdict = SSL_get_verify_result(l->ssl);
     const char *reason = ERR_reason_error_string(ERR_peek_last_error());
     SCOPED_FREE char *text =
@@ -225,7 +233,7 @@ static int open_line(struct dialer *d, const char *node, const char *address, in
         close(fd);
         return err_set(err, ERR_INTERNAL, "OpenSSL gives no connection");
     }
-    if (shake_hands(&l, node, until_ms, err) < 0)
+    if (shake_hands(d, &l, node, until_ms, err) < 0)
         return -(int)err->code;
     *ret = steal(&l);
     return 0;
@@ -330,6 +338,7 @@ int dialer_new(const struct dialer_config *config, struct dialer **ret, struct e
     }
     *ret = xcalloc(1, sizeof **ret);
     (*ret)->ctx = ctx;
+    (*ret)->any_node = config->any_node;
     return 0;
 }
 

@@ -1,6 +1,7 @@
 /* TLS connections of the server's own to the nodes of Pods. Who answers must hold the certificate
- * of the node's user (system:node:NAME of system:nodes) of the server's authority: an address says
- * nothing about who is there. Any thread; blocks up to the deadline. */
+ * of the node's user (system:node:NAME of system:nodes) of the server's authority, or that of the
+ * one who may answer for any node: an address says nothing about who is there. Any thread; blocks
+ * up to the deadline. */
 #pragma once
 
 #include <openssl/ssl.h>
@@ -14,6 +15,7 @@ struct dialer;
 struct dialer_config {
     const char *ca_file;              /* PEM; of the nodes' certificates */
     const char *cert_file, *key_file; /* what the server shows to nodes */
+    const char *any_node;             /* common name; borrowed; NULL = nobody */
 };
 /* Errors: ERR_INVALID for files that cannot be read or do not belong together. */
 int dialer_new(const struct dialer_config *config, struct dialer **ret, struct err *err);

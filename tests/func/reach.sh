@@ -152,6 +152,15 @@ run_client
 
 # ---- which nodes are believed ----
 
+LOCAL_PORT=$NODE_PORT
+node machine "$NODE_PORT"
+pod m machine short
+answers "the folder's own node, by whatever name" 200 GET "$P/m/log"
+issue first /O=system:nodes/CN=system:node:first
+play "$WORK/first"
+node first "$NODE_PORT"
+pod f first short
+answers "another node of the authority's, by its own" 200 GET "$P/f/log"
 node other "$NODE_PORT"
 pod q other main
 says "who answers for a node must be that node" 500 'error dialing backend: tls: who answers does not hold the certificate of system:node:other' \
@@ -159,7 +168,6 @@ says "who answers for a node must be that node" 500 'error dialing backend: tls:
 authority strangers
 openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$WORK/strange.key" -out "$WORK/strange.csr" -subj /O=system:nodes/CN=system:node:strange 2>/dev/null
 openssl x509 -req -in "$WORK/strange.csr" -CA "$WORK/strangers.crt" -CAkey "$WORK/strangers.key" -set_serial 1 -days 2 -out "$WORK/strange.crt" 2>/dev/null
-LOCAL_PORT=$NODE_PORT
 play "$WORK/strange"
 node strange "$NODE_PORT"
 pod r strange main
