@@ -296,10 +296,13 @@ static int step(struct runner *r, struct run *run, bool *ret_has_acted, int64_t 
     int64_t wait_ms = 0;
     int rc = make_plan(r, run, &plan, err);
     SCOPED_FREE struct member *members = plan.members;
-    if (rc == 0 && !json_str(run->pod, "status.startTime"))
-        rc = report(r, run, &plan, err); /* before what may take long */
     if (rc < 0)
         return rc;
+    if (!json_str(run->pod, "status.startTime")) { /* before what may take long */
+        rc = report(r, run, &plan, err);
+        *ret_has_acted = rc == 0; /* the plan is of the Pod that was: a new one */
+        return rc;
+    }
     *ret_has_acted = act(r, run, &plan, &wait_ms);
     if (*ret_has_acted)
         return 0;

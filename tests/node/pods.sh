@@ -102,8 +102,11 @@ ID=$(container plain)
 node_kill 9
 pod_delete 'done'
 pod_delete failed '?gracePeriodSeconds=0'
+pod early
+pod_delete early
 real_node_up "the node starts again after kill -9"
 gone "what was deleted meanwhile is ended" 'done'
+gone "and what was deleted before it was started" early
 is "the same container goes on" "$ID" "$(container plain)"
 comes "its Pod is Ready" plain "$READY and .status.containerStatuses[0].restartCount == 0"
 within 20 eval '[ "$(node_podman ps -aq --filter label=node.agent-sandbox.dev/pod=default/failed | wc -l)" = 0 ]'
