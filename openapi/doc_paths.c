@@ -102,6 +102,41 @@ static const struct param delete_params[] = {
     {0},
 };
 
+#define CONTAINER(doc)                                                                             \
+    {                                                                                              \
+        "container", "string", doc " May be left out when the Pod has only one."                   \
+    }
+#define STREAMS                                                                                    \
+    {"stderr", "boolean", "Carry what is written to standard error."},                             \
+        {"stdin", "boolean", "Carry what the client sends to standard input."},                    \
+        {"stdout", "boolean", "Carry what is written to standard output."},                        \
+    {                                                                                              \
+        "tty", "boolean", "Through a terminal."                                                    \
+    }
+static const struct param attach_params[] = {
+    CONTAINER("The container to attach to."), STREAMS, {0}};
+static const struct param exec_params[] = {
+    {"command", "string", "The command, one word each time it is given; no shell looks at it."},
+    CONTAINER("The container to run it in."),
+    STREAMS,
+    {0}};
+static const struct param log_params[] = {
+    CONTAINER("The container whose output is read."),
+    {"follow", "boolean", "Go on with what will be written."},
+    {"insecureSkipTLSVerifyBackend", "boolean", "Has no effect: nodes are always verified."},
+    {"limitBytes", "integer", "At most so many bytes."},
+    {"previous", "boolean", "Of the container that ran before this one."},
+    {"sinceSeconds", "integer", "Only what was written in the last so many seconds."},
+    {"stream", "string", "One of the two streams alone; not offered."},
+    {"tailLines", "integer", "Only the last so many lines."},
+    {"timestamps", "boolean", "Begin each line with the time it was written at."},
+    {0},
+};
+static const struct param port_params[] = {
+    {"ports", "integer", "A port of the Pod, each time it is given; for WebSockets."}, {0}};
+
+static const char *const any_type[] = {"*/*", NULL};
+static const char *const log_types[] = {"text/plain", "application/json", "application/yaml", NULL};
 static const char *const media_types[] = {"application/json", "application/yaml", NULL};
 static const char *const patch_types[] = {"application/json-patch+json",
                                           "application/merge-patch+json",
@@ -368,13 +403,20 @@ static void set_media(cJSON *out, const char *key, const char *const *types)
     json_set(out, key, list);
 }
 
-/* {"content": {type: {"schema": ref}}} */
+static cJSON *string_schema(void)
+{
+    cJSON *schema = json_object();
+    json_set_str(schema, "type", "string");
+    return schema;
+}
+
+/* {"content": {type: {"schema": ref}}}; component NULL = any text. */
 static void set_content(cJSON *out, const char *component, const char *const *types)
 {
     cJSON *content = json_object();
     for (; *types; types++) {
         cJSON *media = json_object();
-        json_set(media, "schema", doc_schema_ref(component, DOC_V3));
+        json_set(media, "schema", component ? doc_schema_ref(component, DOC_V3) : string_schema());
         json_set(content, *types, media);
     }
     json_set(out, "content", content);
@@ -489,6 +531,100 @@ static void add_path(cJSON *paths, const struct kind *kind, const struct operati
     json_set(paths, path, item);
 }
 
+/* ---- into Pods ---------------------------------------------------------------------------- */
+
+static const struct reach {
+    const char *name, *suffix;
+    const struct param *params;
+} reaches[] = {
+    {"attach", "Attach", attach_params},
+    {"exec", "Exec", exec_params},
+    {"log", "Log", log_params},
+    {"portforward", "Portforward", port_params},
+};
+
+/* Whatever is carried is text of no schema. */
+static cJSON *text_responses(const char *const *types, enum doc_form form)
+{
+    cJSON *out = json_object(), *ok = json_object(), *unauthorized = json_object();
+    json_set_str(ok, "description", "OK");
+    if (form == DOC_V2)
+        json_set(ok, "schema", string_schema());
+    else
+        set_content(ok, NULL, types);
+    json_set(out, "200", ok);
+    json_set_str(unauthorized, "description", "Unauthorized");
+    json_set(out, "401", unauthorized);
+    return out;
+}
+
+/* verb is read, or connect and the method. */
+static cJSON *reach_operation(const struct kind *kind, const struct subresource *s,
+                              const struct reach *r, const char *method, enum doc_form form)
+{
+    bool is_log = strcmp(r->name, "log") == 0;
+    const char *infix = is_log ? "" : strcmp(method, "get") == 0 ? "Get" : "Post";
+    const struct operation op = {.verb = is_log ? "read" : "connect", .infix = infix};
+    const char *const *types = is_log ? log_types : any_type;
+    SCOPED_FREE char *id = operation_id(kind, &op, r->suffix);
+    SCOPED_FREE char *doc = is_log ? xasprintf("Reads the log of a container of a %s.", kind->kind)
+                                   : xasprintf("Connects to %s of a %s.", r->name, kind->kind);
+    cJSON *out = json_object();
+    json_set_str(out, "description", doc);
+    json_set_str(out, "operationId", id);
+    set_tags(out, kind);
+    if (form == DOC_V2) {
+        set_media(out, "consumes", any_type);
+        set_media(out, "produces", types);
+        set_media(out, "schemes", (const char *const[]){"https", NULL});
+    }
+    json_set(out, "responses", text_responses(types, form));
+    json_set_str(out, "x-kubernetes-action", is_log ? "get" : "connect");
+    json_set(out, "x-kubernetes-group-version-kind", doc_schema_gvk(s->group, s->version, s->kind));
+    return out;
+}
+
+static cJSON *reach_parameters(const struct subresource *s, const struct reach *r,
+                               enum doc_form form)
+{
+    cJSON *list = json_array();
+    SCOPED_FREE char *doc = xasprintf("The name of the %s.", s->kind);
+    const struct param name = {"name", "string", doc, NULL, true};
+    add_parameters(list, r->params, form);
+    json_push(list, parameter(&name, form));
+    json_push(list, parameter(&namespace, form));
+    if (strcmp(r->name, "log") == 0)
+        json_push(list, parameter(&pretty, form));
+    return list;
+}
+
+static const struct reach *find_reach(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(reaches); i++)
+        if (strcmp(reaches[i].name, name) == 0)
+            return &reaches[i];
+    return NULL;
+}
+
+static void add_reaches(cJSON *paths, const struct kind *kind, enum doc_form form)
+{
+    for (const struct subresource *s = kind->subresources; s && s->name; s++) {
+        const struct reach *r = find_reach(s->name);
+        if (!r)
+            continue;
+        SCOPED_FREE char *root = kind_api_path(kind);
+        SCOPED_FREE char *path =
+            xasprintf("%s/namespaces/{namespace}/%s/{name}/%s", root, kind->plural, s->name);
+        cJSON *item = json_object();
+        for (const char *const *verb = s->verbs; *verb; verb++) {
+            const char *method = strcmp(*verb, "create") == 0 ? "post" : "get";
+            json_set(item, method, reach_operation(kind, s, r, method, form));
+        }
+        json_set(item, "parameters", reach_parameters(s, r, form));
+        json_set(paths, path, item);
+    }
+}
+
 void doc_paths_add(cJSON *paths, const struct kind *kind, enum doc_form form)
 {
     const char *object = kind->schema_name;
@@ -501,6 +637,7 @@ void doc_paths_add(cJSON *paths, const struct kind *kind, enum doc_form form)
                  "io.k8s.api.autoscaling.v1.Scale", form);
     if (kind->has_status)
         add_path(paths, kind, subresource_ops, "/{name}/status", "Status", object, form);
+    add_reaches(paths, kind, form);
     if (kind->is_cluster_scoped)
         return;
     SCOPED_FREE char *root = kind_api_path(kind);

@@ -88,6 +88,21 @@ api GET /api/v1
 is "discovery tells of them" 'pods/attach PodAttachOptions create,get;pods/exec PodExecOptions create,get;pods/log Pod get;pods/portforward PodPortForwardOptions create,get' \
     "$(q '[.resources[] | select(.name | test("^pods/(attach|exec|log|portforward)$")) | .name + " " + .kind + " " + (.verbs | join(","))] | join(";")')"
 
+# paths: of the last document, what clients are made of: operations, what they are of, parameters.
+paths() {
+    q '.paths | to_entries[] | select(.key | test("/pods/{name}/(attach|exec|log|portforward)$")) | .value |
+        ([.get, .post | values | .operationId + ":" + ."x-kubernetes-action" + ":" + ."x-kubernetes-group-version-kind".kind] | join(" ")) + " " +
+        ([.parameters[] | if has("$ref") then .["$ref"] | sub(".*/"; "") | sub("-[^-]*$"; "") | sub("-vgW.*|-tJG.*"; "") else .name end] | join(","))' | sort
+}
+PATHS='connectCoreV1GetNamespacedPodAttach:connect:PodAttachOptions connectCoreV1PostNamespacedPodAttach:connect:PodAttachOptions container,stderr,stdin,stdout,tty,name,namespace
+connectCoreV1GetNamespacedPodExec:connect:PodExecOptions connectCoreV1PostNamespacedPodExec:connect:PodExecOptions command,container,stderr,stdin,stdout,tty,name,namespace
+connectCoreV1GetNamespacedPodPortforward:connect:PodPortForwardOptions connectCoreV1PostNamespacedPodPortforward:connect:PodPortForwardOptions ports,name,namespace
+readCoreV1NamespacedPodLog:get:Pod container,follow,insecureSkipTLSVerifyBackend,limitBytes,previous,sinceSeconds,stream,tailLines,timestamps,name,namespace,pretty'
+api GET /openapi/v3/api/v1
+is "so does the document that clients are made of" "$PATHS" "$(paths)"
+api GET /openapi/v2
+is "and its older form" "$PATHS" "$(paths)"
+
 # ---- options and refusals, in kube-apiserver's words ----
 
 P=$CORE/pods
