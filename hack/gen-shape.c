@@ -82,6 +82,7 @@ static const struct output outputs[] = {
       {"ClusterRoleBinding", "shape_cluster_role_binding", true, true},
       {"Role", "shape_role", true},
       {"RoleBinding", "shape_role_binding", true, true}}},
+    {"storage.gen.c", "storage.k8s.io", {{"StorageClass", "shape_storage_class", true, true}}},
 };
 
 /* Defaults that Go declares by reference: the core documents have them, generated CRDs do not. */

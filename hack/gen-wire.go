@@ -19,6 +19,7 @@ import (
 	events "k8s.io/api/events/v1"
 	networking "k8s.io/api/networking/v1"
 	rbac "k8s.io/api/rbac/v1"
+	storage "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -41,6 +42,7 @@ var roots = []struct {
 	{"events.k8s.io/v1", []any{events.Event{}}},
 	{"networking.k8s.io/v1", []any{networking.NetworkPolicy{}}},
 	{"rbac.authorization.k8s.io/v1", []any{rbac.ClusterRole{}, rbac.ClusterRoleBinding{}, rbac.Role{}, rbac.RoleBinding{}}},
+	{"storage.k8s.io/v1", []any{storage.StorageClass{}}},
 	{"v1", []any{meta.DeleteOptions{}, meta.Status{}}},
 }
 

@@ -3,14 +3,14 @@
 #include "node/claims.h"
 
 #include <dirent.h>
+#include <string.h>
 
 #include "apiserver/base/json.h"
 #include "apiserver/base/log.h"
 #include "apiserver/base/map.h"
 #include "apiserver/base/mem.h"
+#include "apiserver/kube/local_volume.h"
 #include "node/disk.h"
-
-#define PAGE "/api/v1/persistentvolumeclaims?limit=500"
 
 static char **list_folders(const char *folder)
 {
@@ -26,24 +26,45 @@ static char **list_folders(const char *folder)
     return names;
 }
 
-static int list_uids(struct kube *kube, struct map *uids, struct err *err)
+/* ---- who a folder belongs to ---- */
+
+static const char *uid_of_claim(const cJSON *claim)
+{
+    return json_str_or(claim, "metadata.uid", "");
+}
+
+static const char *handle_of_volume(const cJSON *volume)
+{
+    bool is_ours = strcmp(json_str_or(volume, "spec.csi.driver", ""), LOCAL_VOLUME_DRIVER) == 0;
+    return is_ours ? json_str_or(volume, "spec.csi.volumeHandle", "") : "";
+}
+
+/* A claim that has no volume yet uses the folder that it will get. */
+static const struct {
+    const char *page;
+    const char *(*folder)(const cJSON *object);
+} owners[] = {
+    {"/api/v1/persistentvolumeclaims?limit=500", uid_of_claim},
+    {"/api/v1/persistentvolumes?limit=500", handle_of_volume},
+};
+
+static int list_owned(struct kube *kube, size_t i, struct map *owned, struct err *err)
 {
     SCOPED(buf_fini) struct buf path = {0};
-    buf_puts(&path, PAGE);
+    buf_puts(&path, owners[i].page);
     for (;;) {
         SCOPED(json_free_p) cJSON *page = NULL;
         int rc = kube_do(kube, &(struct kube_call){.method = "GET", .path = buf_cstr(&path)}, &page,
                          err);
         if (rc < 0)
             return rc;
-        const cJSON *claim;
-        cJSON_ArrayForEach(claim, json_get(page, "items"))
-            map_put(uids, json_str_or(claim, "metadata.uid", ""), uids);
+        const cJSON *o;
+        cJSON_ArrayForEach(o, json_get(page, "items")) map_put(owned, owners[i].folder(o), owned);
         const char *next = json_str_or(page, "metadata.continue", "");
         if (!*next)
             return 0;
         buf_clear(&path);
-        buf_puts(&path, PAGE "&continue=");
+        buf_printf(&path, "%s&continue=", owners[i].page);
         fetch_escape(next, &path);
     }
 }
@@ -51,16 +72,18 @@ static int list_uids(struct kube *kube, struct map *uids, struct err *err)
 int claims_sweep(struct kube *kube, const char *folder, struct err *err)
 {
     char **names = list_folders(folder);
-    struct map *uids = map_new();
-    int rc = names ? list_uids(kube, uids, err) : 0;
+    struct map *owned = map_new();
+    int rc = 0;
+    for (size_t i = 0; names && rc == 0 && i < ARRAY_LEN(owners); i++)
+        rc = list_owned(kube, i, owned, err);
     for (char **name = names; rc == 0 && name && *name; name++) {
-        if (map_get(uids, *name))
+        if (map_get(owned, *name))
             continue;
         SCOPED_FREE char *path = xasprintf("%s/%s", folder, *name);
         rc = disk_remove_tree(path, err);
-        log_info("claim's folder removed uid=%s", *name);
+        log_info("volume's folder removed name=%s", *name);
     }
     strv_free(names);
-    map_free(uids);
+    map_free(owned);
     return rc;
 }

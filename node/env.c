@@ -6,7 +6,7 @@
 
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
-#include "node/resource.h"
+#include "apiserver/base/quantity.h"
 
 /* ---- fields of the Pod ---- */
 
@@ -106,9 +106,9 @@ int env_resource(const cJSON *container, const cJSON *ref, struct buf *out, stru
             json_at(container, name[0] == 'l' ? "resources.limits" : "resources.requests");
         const cJSON *given = json_get(ref, "divisor");
         int64_t value = 0, divisor = 0;
-        if (resource_read_milli(given, &divisor) < 0 || divisor == 0)
-            resource_parse_milli(resources[i].divisor, &divisor);
-        if (resource_read_milli(json_get(kind, strchr(name, '.') + 1), &value) < 0)
+        if (quantity_read_milli(given, &divisor) < 0 || divisor == 0)
+            quantity_parse_milli(resources[i].divisor, &divisor);
+        if (quantity_read_milli(json_get(kind, strchr(name, '.') + 1), &value) < 0)
             value = whole_machine(name);
         buf_printf(out, "%" PRId64, value / divisor + (value % divisor != 0));
         return 0;

@@ -11,7 +11,8 @@
 struct sources { /* all borrowed */
     const cJSON *pod;
     const char *pod_ip, *host_ip;
-    /* resource is a plural like configmaps, of the Pod's namespace. Errors: ERR_NOT_FOUND. */
+    /* resource is a plural like configmaps, of the Pod's namespace; or persistentvolumes. Errors:
+     * ERR_NOT_FOUND. */
     int (*get)(void *ctx, const char *resource, const char *name, cJSON **ret, struct err *err);
     /* Of the Pod's service account, for a serviceAccountToken projection. */
     int (*token)(void *ctx, const cJSON *projection, char **ret, struct err *err);

@@ -120,11 +120,13 @@ void run_clear_trouble(struct note *note)
 static int get(void *ctx, const char *resource, const char *name, cJSON **ret, struct err *err)
 {
     const struct run_sources *s = ctx;
-    SCOPED_FREE char *path = kube_path(
-        &(struct kube_place){.api = "/api/v1",
-                             .namespace_name = json_str_or(s->run->pod, "metadata.namespace", ""),
-                             .resource = resource,
-                             .name = name});
+    const char *of_pod = json_str_or(s->run->pod, "metadata.namespace", "");
+    bool is_of_all = strcmp(resource, "persistentvolumes") == 0;
+    SCOPED_FREE char *path =
+        kube_path(&(struct kube_place){.api = "/api/v1",
+                                       .namespace_name = is_of_all ? NULL : of_pod,
+                                       .resource = resource,
+                                       .name = name});
     return kube_do(s->r->config.kube, &(struct kube_call){.method = "GET", .path = path}, ret, err);
 }
 
@@ -180,5 +182,6 @@ struct volume_place run_place(const struct runner *r, const char *uid, char **re
 {
     *ret_folder = xasprintf("%s/pods/%s", r->config.folder, uid);
     *ret_claims = xasprintf("%s/claims", r->config.folder);
-    return (struct volume_place){.folder = *ret_folder, .claims = *ret_claims};
+    return (struct volume_place){
+        .folder = *ret_folder, .claims = *ret_claims, .host_paths = r->config.policy.host_paths};
 }

@@ -11,9 +11,11 @@
 #include "apiserver/base/file.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
+#include "apiserver/base/quantity.h"
+#include "apiserver/kube/local_volume.h"
 #include "node/disk.h"
 #include "node/names.h"
-#include "node/resource.h"
+#include "node/refuse.h"
 #include "node/volume_fill.h"
 
 #define MESSAGE_MAX ((size_t)4096)
@@ -50,49 +52,15 @@ static int fill_empty(const struct volume *v, struct err *err)
     int64_t milli = 0;
     SCOPED(buf_fini) struct buf options = {0};
     buf_puts(&options, "mode=0777");
-    if (resource_read_milli(json_get(v->spec, "sizeLimit"), &milli) == 0 && milli > 0)
+    if (quantity_read_milli(json_get(v->spec, "sizeLimit"), &milli) == 0 && milli > 0)
         buf_printf(&options, ",size=%" PRId64, milli / 1000);
     if (mount("tmpfs", v->folder, "tmpfs", MS_NOSUID | MS_NODEV, buf_cstr(&options)) < 0)
         return fail(err, "memory cannot be mounted", v->folder);
     return open_to_containers(v, err);
 }
 
-/* A claim's folder carries the uid, so that a later one of the same name starts empty. */
-static int claim_folder(const struct volume *v, char **ret, struct err *err)
+static int check_host(const char *path, const char *type, struct err *err)
 {
-    const char *name = json_str_or(v->spec, "claimName", "");
-    SCOPED(json_free_p) cJSON *claim = NULL;
-    int rc = v->s->get(v->s->ctx, "persistentvolumeclaims", name, &claim, err);
-    if (rc < 0)
-        return rc;
-    const char *uid = json_str_or(claim, "metadata.uid", "");
-    if (!*uid || strchr(uid, '/') || *uid == '.')
-        return err_set(err, ERR_INVALID, "the claim \"%s\" has no uid", name);
-    *ret = xasprintf("%s/%s", v->place->claims, uid);
-    return 0;
-}
-
-static int fill_claim(struct volume *v, struct err *err)
-{
-    SCOPED_FREE char *folder = NULL;
-    int rc = claim_folder(v, &folder, err);
-    if (rc == 0)
-        rc = disk_make_folder(v->place->claims, 0711, err);
-    struct stat st;
-    bool is_new = rc == 0 && stat(folder, &st) < 0;
-    if (is_new)
-        rc = disk_make_folder(folder, 0777, err);
-    free(v->folder);
-    v->folder = steal(&folder);
-    return rc == 0 && (is_new || v->group >= 0) ? open_to_containers(v, err) : rc;
-}
-
-static int fill_host(struct volume *v, struct err *err)
-{
-    const char *path = json_str_or(v->spec, "path", "");
-    const char *type = json_str_or(v->spec, "type", "");
-    free(v->folder);
-    v->folder = xstrdup(path);
     if (strcmp(type, "DirectoryOrCreate") == 0)
         return disk_make_folder(path, 0755, err);
     struct stat st;
@@ -102,6 +70,93 @@ static int fill_host(struct volume *v, struct err *err)
     if (wants_file ? !S_ISREG(st.st_mode) : !S_ISDIR(st.st_mode))
         return err_set(err, ERR_INVALID, "%s is no %s", path, wants_file ? "file" : "folder");
     return 0;
+}
+
+static bool is_name(const char *handle)
+{
+    return *handle && *handle != '.' && !strchr(handle, '/');
+}
+
+/* A volume that somebody made is on this machine: a folder that is allowed to be given away. */
+static int given_folder(const struct volume *v, const cJSON *volume, char **ret, struct err *err)
+{
+    const char *name = json_str_or(volume, "metadata.name", ""),
+               *path = json_str(volume, "spec.hostPath.path");
+    path = path ? path : json_str(volume, "spec.local.path");
+    if (!path)
+        return err_set(err, ERR_INVALID, "persistentvolume \"%s\" is of no kind that is known here",
+                       name);
+    if (!refuse_is_allowed_path(path, v->place->host_paths))
+        return err_set(err, ERR_FORBIDDEN,
+                       "%s of persistentvolume \"%s\" is in no folder of --allowed-host-paths",
+                       path, name);
+    int rc = check_host(path, json_str_or(volume, "spec.hostPath.type", ""), err);
+    if (rc == 0)
+        *ret = xstrdup(path);
+    return rc;
+}
+
+/* Of our own, it carries the uid of the claim that it was made for, so that a later claim of the
+ * same name starts empty. */
+static int own_folder(const struct volume *v, const char *handle, char **ret, struct err *err)
+{
+    SCOPED_FREE char *folder = xasprintf("%s/%s", v->place->claims, handle);
+    if (!is_name(handle))
+        return err_set(err, ERR_INVALID, "\"%s\" cannot be the handle of a volume", handle);
+    struct stat st;
+    int rc = disk_make_folder(v->place->claims, 0711, err);
+    bool is_new = rc == 0 && stat(folder, &st) < 0;
+    if (is_new)
+        rc = disk_make_folder(folder, 0777, err);
+    if (rc < 0)
+        return rc;
+    struct volume own = *v;
+    own.folder = folder;
+    rc = is_new || v->group >= 0 ? open_to_containers(&own, err) : 0;
+    if (rc == 0)
+        *ret = steal(&folder);
+    return rc;
+}
+
+/* A claim that nobody gave a volume has the one that would be made for it. */
+static int claim_folder(const struct volume *v, char **ret, struct err *err)
+{
+    SCOPED(json_free_p) cJSON *claim = NULL, *volume = NULL;
+    int rc = v->s->get(v->s->ctx, "persistentvolumeclaims", json_str_or(v->spec, "claimName", ""),
+                       &claim, err);
+    if (rc < 0)
+        return rc;
+    const char *uid = json_str_or(claim, "metadata.uid", ""),
+               *name = json_str_or(claim, "spec.volumeName", "");
+    if (!*name)
+        return own_folder(v, uid, ret, err);
+    rc = v->s->get(v->s->ctx, "persistentvolumes", name, &volume, err);
+    if (rc < 0)
+        return rc;
+    if (strcmp(json_str_or(volume, "spec.claimRef.uid", ""), uid) != 0)
+        return err_set(err, ERR_NOT_FOUND, "persistentvolume \"%s\" is not the claim's yet", name);
+    if (strcmp(json_str_or(volume, "spec.csi.driver", ""), LOCAL_VOLUME_DRIVER) == 0)
+        return own_folder(v, json_str_or(volume, "spec.csi.volumeHandle", ""), ret, err);
+    return given_folder(v, volume, ret, err);
+}
+
+static int fill_claim(struct volume *v, struct err *err)
+{
+    SCOPED_FREE char *folder = NULL;
+    int rc = claim_folder(v, &folder, err);
+    if (rc < 0)
+        return rc;
+    free(v->folder);
+    v->folder = steal(&folder);
+    return 0;
+}
+
+static int fill_host(struct volume *v, struct err *err)
+{
+    const char *path = json_str_or(v->spec, "path", "");
+    free(v->folder);
+    v->folder = xstrdup(path);
+    return check_host(path, json_str_or(v->spec, "type", ""), err);
 }
 
 /* ---- all volumes ---- */

@@ -5,9 +5,10 @@
 
 #include "node/env.h"
 
-struct volume_place {   /* borrowed */
-    const char *folder; /* of the Pod, absolute */
-    const char *claims; /* of all PersistentVolumeClaims, by their uid */
+struct volume_place {        /* borrowed */
+    const char *folder;      /* of the Pod, absolute */
+    const char *claims;      /* of all volumes of our own, by their handle */
+    char *const *host_paths; /* folders that other volumes may be in, with what is below */
 };
 
 /* Makes the folder and fills it; what is there already is brought up to date. Errors: ERR_NOT_FOUND

@@ -1,5 +1,5 @@
-/* What kubectl shows of Pods, Nodes and Events, in the words that people know. Source: the printers
- * of kube-apiserver v1.37, as its answers show them. */
+/* What kubectl shows of Pods, Nodes, Events and volumes, in the words that people know. Source: the
+ * printers of kube-apiserver v1.37, as its answers show them. */
 #include "openapi/columns_builtin.h"
 
 #include <string.h>
@@ -139,12 +139,18 @@ static cJSON *last_seen(const cJSON *event, int64_t now_unix_ms)
     return json_string("<unknown>");
 }
 
-/* sandbox/a, from the path of its name: the kind stands beside. */
-static cJSON *reference(const struct column *c, const cJSON *object)
+/* What the path's name stands in. */
+static const cJSON *reference_at(const struct column *c, const cJSON *object)
 {
     const char *dot = strrchr(c->path, '.');
     SCOPED_FREE char *parent = xstrndup(c->path, (size_t)(dot - c->path));
-    const cJSON *ref = columns_path(object, parent);
+    return columns_path(object, parent);
+}
+
+/* sandbox/a */
+static cJSON *reference(const struct column *c, const cJSON *object)
+{
+    const cJSON *ref = reference_at(c, object);
     SCOPED_FREE char *kind = xstrdup(json_str_or(ref, "kind", ""));
     str_lower(kind);
     return text_cell(xasprintf("%s/%s", kind, json_str_or(ref, "name", "")));
@@ -160,6 +166,39 @@ static cJSON *labels_cell(const cJSON *labels)
             buf_printf(&text, "%s%s=%s", text.len ? "," : "", l->string, l->valuestring);
     }
     return json_string(text.len ? buf_cstr(&text) : "<none>");
+}
+
+/* ---- volumes ----------------------------------------------------------------------------- */
+
+static cJSON *phase(const struct column *c, const cJSON *object)
+{
+    const cJSON *value = columns_path(object, c->path);
+    if (json_str(object, "metadata.deletionTimestamp"))
+        return json_string("Terminating");
+    return cJSON_IsString(value) ? json_string(value->valuestring) : json_null();
+}
+
+static cJSON *access_modes(const cJSON *modes)
+{
+    static const char *const names[][2] = {{"ReadWriteOnce", "RWO"},
+                                           {"ReadOnlyMany", "ROX"},
+                                           {"ReadWriteMany", "RWX"},
+                                           {"ReadWriteOncePod", "RWOP"}};
+    SCOPED(buf_fini) struct buf text = {0};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        if (json_has_str(modes, names[i][0]))
+            buf_printf(&text, "%s%s", text.len ? "," : "", names[i][1]);
+    }
+    return json_string(buf_cstr(&text));
+}
+
+static cJSON *claim(const struct column *c, const cJSON *object)
+{
+    const cJSON *ref = reference_at(c, object);
+    if (!ref)
+        return json_string("");
+    return text_cell(
+        xasprintf("%s/%s", json_str_or(ref, "namespace", ""), json_str_or(ref, "name", "")));
 }
 
 /* ---- all --------------------------------------------------------------------------------- */
@@ -183,6 +222,12 @@ cJSON *columns_builtin_cell(const struct column *c, const cJSON *object, int64_t
         return pod_status(object);
     case CELL_POD_RESTARTS:
         return pod_restarts(object);
+    case CELL_PHASE:
+        return phase(c, object);
+    case CELL_ACCESS_MODES:
+        return access_modes(columns_path(object, c->path));
+    case CELL_CLAIM:
+        return claim(c, object);
     case CELL_VALUE:
         break;
     }

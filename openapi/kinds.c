@@ -41,6 +41,7 @@ const struct kind *const kinds_standalone[] = {
     &kind_cluster_role,
     &kind_role_binding,
     &kind_role,
+    &kind_storage_class,
     NULL,
 };
 

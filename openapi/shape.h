@@ -95,6 +95,9 @@ enum cell {
     CELL_POD_READY,
     CELL_POD_STATUS,
     CELL_POD_RESTARTS,
+    CELL_PHASE,        /* the value, or that the object is being deleted */
+    CELL_ACCESS_MODES, /* RWO,RWX */
+    CELL_CLAIM,        /* namespace/name of what the path's name belongs to */
 };
 struct column { /* besides Name, which is always first */
     const char *name;

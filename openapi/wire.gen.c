@@ -2636,6 +2636,36 @@ static const struct wire_field fields_rbac_role_binding[] = {
 static const struct wire_message message_rbac_role_binding = {"RoleBinding",
                                                               fields_rbac_role_binding};
 
+static const struct wire_field fields_core_topology_selector_label_requirement[] = {
+    {1, "key", WIRE_STRING, WIRE_ALWAYS, NULL},
+    {2, "values", WIRE_STRING, WIRE_REPEATED, NULL},
+    {0},
+};
+static const struct wire_message message_core_topology_selector_label_requirement = {
+    "TopologySelectorLabelRequirement", fields_core_topology_selector_label_requirement};
+
+static const struct wire_field fields_core_topology_selector_term[] = {
+    {1, "matchLabelExpressions", WIRE_MESSAGE, WIRE_REPEATED,
+     &message_core_topology_selector_label_requirement},
+    {0},
+};
+static const struct wire_message message_core_topology_selector_term = {
+    "TopologySelectorTerm", fields_core_topology_selector_term};
+
+static const struct wire_field fields_storage_storage_class[] = {
+    {1, "metadata", WIRE_MESSAGE, WIRE_ALWAYS, &message_meta_object_meta},
+    {2, "provisioner", WIRE_STRING, WIRE_ALWAYS, NULL},
+    {3, "parameters", WIRE_STRING, WIRE_MAP, NULL},
+    {4, "reclaimPolicy", WIRE_STRING, WIRE_POINTER, NULL},
+    {5, "mountOptions", WIRE_STRING, WIRE_REPEATED, NULL},
+    {6, "allowVolumeExpansion", WIRE_BOOL, WIRE_POINTER, NULL},
+    {7, "volumeBindingMode", WIRE_STRING, WIRE_POINTER, NULL},
+    {8, "allowedTopologies", WIRE_MESSAGE, WIRE_REPEATED, &message_core_topology_selector_term},
+    {0},
+};
+static const struct wire_message message_storage_storage_class = {"StorageClass",
+                                                                  fields_storage_storage_class};
+
 static const struct wire_field fields_meta_preconditions[] = {
     {1, "uid", WIRE_STRING, WIRE_POINTER, NULL},
     {2, "resourceVersion", WIRE_STRING, WIRE_POINTER, NULL},
@@ -2736,6 +2766,7 @@ const struct wire_root wire_roots[] = {
     {"rbac.authorization.k8s.io/v1", "ClusterRoleBinding", &message_rbac_cluster_role_binding},
     {"rbac.authorization.k8s.io/v1", "Role", &message_rbac_role},
     {"rbac.authorization.k8s.io/v1", "RoleBinding", &message_rbac_role_binding},
+    {"storage.k8s.io/v1", "StorageClass", &message_storage_storage_class},
     {"v1", "DeleteOptions", &message_meta_delete_options},
     {"v1", "Status", &message_meta_status},
     {0},

@@ -13,6 +13,7 @@
 #include "openapi/kinds/builtin.h"
 #include "reconcile/feed.h"
 #include "reconcile/house_pass.h"
+#include "reconcile/peek.h"
 
 #define WORKERS 8
 
@@ -21,7 +22,8 @@ struct house {
     struct pass_env env;
     struct loop *loop;
     struct feed *feed;
-    struct owners *owners;
+    struct links *owners; /* see house_pass.h, both */
+    struct links *users;
     bool is_running;
 };
 
@@ -71,6 +73,24 @@ static int roles_pass(struct house *h, const char *what, struct loop_result *ret
     return house_roles_pass(&h->env, err);
 }
 
+static int claim_pass(struct house *h, const char *what, struct loop_result *ret, struct err *err)
+{
+    (void)ret;
+    return house_claim_pass(&h->env, h->users, what, err);
+}
+
+static int volume_pass(struct house *h, const char *what, struct loop_result *ret, struct err *err)
+{
+    (void)ret;
+    return house_volume_pass(&h->env, what, err);
+}
+
+static int class_pass(struct house *h, const char *what, struct loop_result *ret, struct err *err)
+{
+    (void)what, (void)ret;
+    return house_class_pass(&h->env, err);
+}
+
 static const struct row {
     char letter;
     int (*pass)(struct house *h, const char *what, struct loop_result *ret, struct err *err);
@@ -82,6 +102,9 @@ static const struct row {
     {'f', first_pass},     /* name of a namespace */
     {'r', roles_pass},     /* nothing */
     {'c', crds_pass},      /* nothing */
+    {'v', claim_pass},     /* NAMESPACE/NAME of a PersistentVolumeClaim */
+    {'p', volume_pass},    /* name of a PersistentVolume */
+    {'s', class_pass},     /* nothing */
 };
 
 static int work(void *ctx, const char *key, struct loop_result *ret)
@@ -116,18 +139,72 @@ static bool is_unbound(const struct object *pod)
     return pod->fields && !pod->fields[0][0];
 }
 
-static void look_at_pods(struct house *h)
+/* Every present object of a kind that has not got yet what it waits for. */
+static void look_at_all(struct house *h, const struct kind *kind, char letter,
+                        bool (*waits)(const struct object *o))
 {
-    SCOPED(list_result_fini) struct list_result pods = {0};
+    SCOPED(list_result_fini) struct list_result found = {0};
     SCOPED(err_fini) struct err err = {0};
-    const struct list_request list = {.kind = &kind_pod, .version = {READ_ANY, 0}};
-    if (registry_list(h->config.registry, &list, &pods, &err) < 0)
+    const struct list_request list = {.kind = kind, .version = {READ_ANY, 0}};
+    if (registry_list(h->config.registry, &list, &found, &err) < 0)
         return; /* they come again with the feed's next opening */
-    for (size_t i = 0; i < pods.n; i++) {
-        SCOPED_FREE char *key = pass_key(pods.objects[i]->namespace_name, pods.objects[i]->name);
-        if (is_unbound(pods.objects[i]))
-            add(h, 'b', key);
+    for (size_t i = 0; i < found.n; i++) {
+        SCOPED_FREE char *key = pass_key(found.objects[i]->namespace_name, found.objects[i]->name);
+        if (waits(found.objects[i]))
+            add(h, letter, key);
     }
+}
+
+static bool has_no_volume(const struct object *claim)
+{
+    SCOPED(json_free_p) cJSON *phase = object_peek(claim, "status", "phase");
+    return cJSON_IsString(phase) && strcmp(phase->valuestring, "Pending") == 0;
+}
+
+static void look_at_text(struct house *h, char letter, const struct object *o, const char *outer,
+                         const char *inner)
+{
+    SCOPED(json_free_p) cJSON *value = object_peek(o, outer, inner);
+    if (cJSON_IsString(value))
+        add(h, letter, value->valuestring);
+}
+
+static void on_pod(struct house *h, const struct object *o, const char *key, bool is_delete)
+{
+    char **claims = house_claims_of(o);
+    for (size_t i = 0; claims && claims[i] && !is_unbound(o); i++)
+        add(h, 'v', claims[i]); /* which it may use no longer */
+    (void)links_set(h->users, key, is_delete ? NULL : steal(&claims));
+    strv_free(claims);
+    if (!is_delete && is_unbound(o))
+        add(h, 'b', key);
+}
+
+static void on_claim(struct house *h, const struct object *o, const char *key, bool is_delete)
+{
+    look_at_text(h, 'p', o, "spec", "volumeName");
+    if (!is_delete)
+        add(h, 'v', key);
+    char **pods = links_to(h->users, key);
+    for (size_t i = 0; pods && pods[i]; i++)
+        add(h, 'b', pods[i]); /* which waited for it */
+    strv_free(pods);
+}
+
+/* One that nobody has may be what a claim waits for. */
+static void on_volume(struct house *h, const struct object *o, bool is_delete)
+{
+    SCOPED(json_free_p) cJSON *ref = object_peek(o, "spec", "claimRef");
+    bool is_given = json_str_or(ref, "uid", "")[0] != '\0';
+    if (!is_delete)
+        add(h, 'p', o->name);
+    if (is_given && is_delete) {
+        SCOPED_FREE char *claim =
+            pass_key(json_str_or(ref, "namespace", ""), json_str_or(ref, "name", ""));
+        add(h, 'v', claim);
+    }
+    if (!is_given && !is_delete)
+        look_at_all(h, &kind_persistent_volume_claim, 'v', has_no_volume);
 }
 
 static void on_object(void *ctx, const struct object *o, bool is_delete)
@@ -139,10 +216,16 @@ static void on_object(void *ctx, const struct object *o, bool is_delete)
         add(h, 'n', o->name);
     if (o->kind == &kind_service_account && is_delete)
         add(h, 'n', o->namespace_name);
-    if (o->kind == &kind_pod && !is_delete && is_unbound(o))
-        add(h, 'b', key);
+    if (o->kind == &kind_pod)
+        on_pod(h, o, key, is_delete);
     if (o->kind == &kind_node && !is_delete)
-        look_at_pods(h);
+        look_at_all(h, &kind_pod, 'b', is_unbound);
+    if (o->kind == &kind_persistent_volume_claim)
+        on_claim(h, o, key, is_delete);
+    if (o->kind == &kind_persistent_volume)
+        on_volume(h, o, is_delete);
+    if (o->kind == &kind_storage_class && !is_delete)
+        look_at_all(h, &kind_persistent_volume_claim, 'v', has_no_volume);
 }
 
 /* What was missed comes again as it is now; of what went meanwhile the index keeps a name that
@@ -162,6 +245,7 @@ static void on_begin(void *ctx)
     add(h, 'e', "");
     add(h, 'r', "");
     add(h, 'c', "");
+    add(h, 's', "");
     loop_start(h->loop);
 }
 
@@ -188,7 +272,8 @@ void house_start(struct house *h)
     if (h->is_running)
         return;
     h->is_running = true;
-    h->owners = owners_new();
+    h->owners = links_new();
+    h->users = links_new();
     h->loop = loop_new(
         &(struct loop_config){.name = "house",
                               .workers = h->config.workers > 0 ? h->config.workers : WORKERS,
@@ -212,7 +297,8 @@ void house_stop(struct house *h)
     feed_stop(h->feed);
     loop_stop(h->loop);
     loop_free(h->loop);
-    owners_free(h->owners);
+    links_free(h->owners);
+    links_free(h->users);
     h->is_running = false;
 }
 

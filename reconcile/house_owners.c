@@ -6,21 +6,13 @@
 #include <string.h>
 
 #include "apiserver/base/json.h"
-#include "apiserver/base/map.h"
 #include "apiserver/base/mem.h"
-#include "apiserver/base/thread.h"
 #include "openapi/kinds.h"
 #include "reconcile/house_pass.h"
 #include "reconcile/peek.h"
 
 #define WAIT_MS 500 /* for dependents that take their time */
 static const char orphan[] = "orphan", foreground[] = "foregroundDeletion";
-
-struct owners {
-    pthread_mutex_t lock;
-    struct map *dependents; /* uid of an owner -> omap of keys of those that name it */
-    struct map *named;      /* key of an object -> NULL-terminated uids that it names */
-};
 
 /* ---- keys ---- */
 
@@ -48,42 +40,7 @@ static const char *split_key(const char *key, const struct kind **ret_kind, char
     return pass_key_split(slash + 1, ret_namespace);
 }
 
-/* ---- the index ---- */
-
-struct owners *owners_new(void)
-{
-    struct owners *o = xcalloc(1, sizeof *o);
-    pthread_mutex_init(&o->lock, NULL);
-    o->dependents = map_new();
-    o->named = map_new();
-    return o;
-}
-
-static bool free_keys(void *ctx, const char *key, void *value)
-{
-    (void)ctx, (void)key;
-    omap_free(value);
-    return true;
-}
-
-static bool free_uids(void *ctx, const char *key, void *value)
-{
-    (void)ctx, (void)key;
-    strv_free(value);
-    return true;
-}
-
-void owners_free(struct owners *o)
-{
-    if (!o)
-        return;
-    map_each(o->dependents, free_keys, NULL);
-    map_each(o->named, free_uids, NULL);
-    map_free(o->dependents);
-    map_free(o->named);
-    pthread_mutex_destroy(&o->lock);
-    free(o);
-}
+/* ---- the index: by the uids of owners ---- */
 
 static char **uids_of(const cJSON *refs)
 {
@@ -96,99 +53,16 @@ static char **uids_of(const cJSON *refs)
     return uids;
 }
 
-static bool are_same(char *const *a, char *const *b)
-{
-    if (!a || !b)
-        return a == b;
-    for (; *a && *b; a++, b++)
-        if (strcmp(*a, *b) != 0)
-            return false;
-    return !*a && !*b;
-}
-
-/* Lock held. */
-static void unlink_owner(struct owners *o, const char *uid, const char *key)
-{
-    struct omap *keys = map_get(o->dependents, uid);
-    if (!keys)
-        return;
-    (void)omap_del(keys, key);
-    if (omap_len(keys) > 0)
-        return;
-    map_del(o->dependents, uid);
-    omap_free(keys);
-}
-
-/* Lock held. */
-static void link_owner(struct owners *o, const char *uid, const char *key)
-{
-    struct omap *keys = map_get(o->dependents, uid);
-    if (!keys) {
-        keys = omap_new();
-        map_put(o->dependents, uid, keys);
-    }
-    omap_put(keys, key, o);
-}
-
-static bool copy_key(void *ctx, const char *key, void *value)
-{
-    (void)value;
-    strv_add(ctx, xstrdup(key));
-    return true;
-}
-
-/* Lock held. NULL when there are none. */
-static char **dependents_of(const struct owners *o, const char *uid)
-{
-    char **keys = NULL;
-    struct omap *of = map_get(o->dependents, uid);
-    if (of)
-        omap_each(of, NULL, copy_key, &keys);
-    return keys;
-}
-
-static char **dependents(struct owners *o, const char *uid)
-{
-    pthread_mutex_lock(&o->lock);
-    char **keys = dependents_of(o, uid);
-    pthread_mutex_unlock(&o->lock);
-    return keys;
-}
-
-/* Lock held. True when it names other owners than before. */
-static bool note_named(struct owners *o, const char *key, char **take_uids)
-{
-    char **before = map_get(o->named, key);
-    if (are_same(before, take_uids)) {
-        strv_free(take_uids);
-        return false;
-    }
-    for (size_t i = 0; before && before[i]; i++)
-        unlink_owner(o, before[i], key);
-    for (size_t i = 0; take_uids && take_uids[i]; i++)
-        link_owner(o, take_uids[i], key);
-    if (take_uids)
-        map_put(o->named, key, take_uids);
-    else
-        map_del(o->named, key);
-    bool has_owners = take_uids != NULL;
-    strv_free(before);
-    return has_owners;
-}
-
-void owners_note(struct owners *o, const struct object *object, bool is_delete,
+void owners_note(struct links *owners, const struct object *object, bool is_delete,
                  void (*look)(void *ctx, const char *key), void *ctx)
 {
     SCOPED(json_free_p) cJSON *refs = object_peek(object, "metadata", "ownerReferences");
     SCOPED_FREE char *key = owners_key(object);
-    char **uids = is_delete ? NULL : uids_of(refs), **keys = NULL;
-    pthread_mutex_lock(&o->lock);
-    bool has_news = note_named(o, key, uids);
-    if (is_delete)
-        keys = dependents_of(o, object->uid);
-    pthread_mutex_unlock(&o->lock);
-    if (has_news || (!is_delete && object->is_terminating))
+    char **uids = is_delete ? NULL : uids_of(refs);
+    bool has_owners = uids != NULL, has_news = links_set(owners, key, uids);
+    if ((has_news && has_owners) || (!is_delete && object->is_terminating))
         look(ctx, key);
+    char **keys = is_delete ? links_to(owners, object->uid) : NULL;
     for (size_t i = 0; keys && keys[i]; i++)
         look(ctx, keys[i]);
     strv_free(keys);
@@ -300,7 +174,7 @@ static int delete_object(const struct pass_env *env, const struct object *o,
 
 /* What is owned goes with the last of its owners, itself in the foreground when one of them waits
  * for it and it owns something in turn; references to others that are gone go alone. */
-static int follow_owners(const struct pass_env *env, struct owners *owners, const struct object *o,
+static int follow_owners(const struct pass_env *env, struct links *owners, const struct object *o,
                          struct err *err)
 {
     SCOPED(json_free_p) cJSON *refs = object_peek(o, "metadata", "ownerReferences");
@@ -320,7 +194,7 @@ static int follow_owners(const struct pass_env *env, struct owners *owners, cons
             strv_add(&lost, xstrdup(json_str_or(ref, "uid", "")));
     }
     if (waiting > 0)
-        owned = dependents(owners, o->uid);
+        owned = links_to(owners, o->uid);
     if (rc == 0 && lost && there == 0)
         rc = delete_object(env, o, owned ? "Foreground" : NULL, err);
     else if (rc == 0 && lost)
@@ -344,7 +218,7 @@ static bool blocks(const struct object *dependent, const char *owner_uid)
     return false;
 }
 
-static int each_dependent(const struct pass_env *env, struct owners *owners,
+static int each_dependent(const struct pass_env *env, struct links *owners,
                           const struct object *owner, bool is_orphaning, char *const *keys,
                           size_t *ret_blocking, struct err *err)
 {
@@ -370,7 +244,7 @@ static int each_dependent(const struct pass_env *env, struct owners *owners,
 }
 
 /* 1 = it has such a finalizer, and all that there is to do now is done. */
-static int finalize(const struct pass_env *env, struct owners *owners, const struct object *o,
+static int finalize(const struct pass_env *env, struct links *owners, const struct object *o,
                     struct loop_result *ret, struct err *err)
 {
     SCOPED(json_free_p) cJSON *finalizers = object_peek(o, "metadata", "finalizers");
@@ -378,7 +252,7 @@ static int finalize(const struct pass_env *env, struct owners *owners, const str
     size_t blocking = 0;
     if (!o->is_terminating || (!is_orphaning && !is_in_foreground(o)))
         return 0;
-    char **keys = dependents(owners, o->uid);
+    char **keys = links_to(owners, o->uid);
     int rc = each_dependent(env, owners, o, is_orphaning, keys, &blocking, err);
     strv_free(keys);
     if (rc == 0 && blocking > 0)
@@ -390,7 +264,7 @@ static int finalize(const struct pass_env *env, struct owners *owners, const str
 
 /* ---- the pass ---- */
 
-int house_owners_pass(const struct pass_env *env, struct owners *owners, const char *key,
+int house_owners_pass(const struct pass_env *env, struct links *owners, const char *key,
                       struct loop_result *ret, struct err *err)
 {
     const struct kind *kind;

@@ -13,8 +13,9 @@
 #define EMPTYING_MS 500            /* between looks at a namespace that is not empty yet */
 #define EVENT_TTL_MS (3600 * 1000) /* Source: kube-apiserver's --event-ttl */
 #define EVENTS_EVERY_MS (60 * 1000)
+#define NO_NODE "no node is ready and has the labels that the Pod asks for"
 
-static int64_t deadline_of(const struct pass_env *env)
+int64_t house_deadline(const struct pass_env *env)
 {
     return clock_monotonic_ms(env->clock) + PASS_TIMEOUT_MS;
 }
@@ -57,7 +58,7 @@ static int empty_kind(const struct pass_env *env, const struct kind *kind,
     const struct list_request list = {.kind = kind,
                                       .namespace_name = namespace_name,
                                       .version = {READ_LATEST, 0},
-                                      .deadline_ms = deadline_of(env)};
+                                      .deadline_ms = house_deadline(env)};
     int rc = registry_list(env->registry, &list, &found, err);
     for (size_t i = 0; rc == 0 && i < found.n; i++) {
         const struct object *o = found.objects[i];
@@ -147,7 +148,7 @@ static char *choose_node(const struct pass_env *env, const struct object *pod, c
                          struct err *err)
 {
     SCOPED(list_result_fini) struct list_result nodes = {0};
-    const struct list_request list = {.kind = &kind_node, .deadline_ms = deadline_of(env)};
+    const struct list_request list = {.kind = &kind_node, .deadline_ms = house_deadline(env)};
     char **fit = NULL, *chosen = NULL;
     size_t n = 0;
     unsigned char digest[32];
@@ -171,6 +172,7 @@ static char *choose_node(const struct pass_env *env, const struct object *pod, c
 /* What a scheduler says of a Pod: where it runs, or that it cannot. */
 struct placement {
     const char *node; /* NULL = none */
+    const char *why;
     const struct clock *clock;
 };
 
@@ -181,7 +183,7 @@ static cJSON *scheduled_condition(const struct placement *p)
     clock_print_rfc3339(clock_unix_s(p->clock), now);
     json_set_str(c, "lastTransitionTime", now);
     if (!p->node) {
-        json_set_str(c, "message", "no node is ready and has the labels that the Pod asks for");
+        json_set_str(c, "message", p->why);
         json_set_str(c, "reason", "Unschedulable");
     }
     json_set_str(c, "status", p->node ? "True" : "False");
@@ -203,7 +205,7 @@ static bool place(void *ctx, cJSON *pod)
         next = c->next;
         if (!str_equal(json_str(c, "type"), "PodScheduled"))
             continue;
-        if (!p->node && str_equal(json_str(c, "status"), "False"))
+        if (!p->node && str_equal(json_str(c, "message"), p->why))
             return false; /* said already */
         json_remove_node(list, c);
     }
@@ -228,10 +230,16 @@ int house_bind_pass(const struct pass_env *env, const char *namespace_name, cons
         !str_equal(json_str_or(tree, "spec.schedulerName", "default-scheduler"),
                    "default-scheduler"))
         return 0;
-    SCOPED_FREE char *node = choose_node(env, o, tree, &e);
+    SCOPED_FREE char *waits_for = NULL, *node = NULL;
+    rc = house_missing_claim(env, o, &waits_for, err);
+    if (rc < 0)
+        return rc;
+    if (!waits_for)
+        node = choose_node(env, o, tree, &e);
     if (e.code)
         return err_move(err, &e);
-    struct placement placement = {.node = node, .clock = env->clock};
+    struct placement placement = {
+        .node = node, .why = waits_for ? waits_for : NO_NODE, .clock = env->clock};
     struct pass_update update = {.kind = &kind_pod,
                                  .namespace_name = namespace_name,
                                  .name = name,
@@ -262,7 +270,7 @@ int house_events_pass(const struct pass_env *env, struct loop_result *ret, struc
 {
     SCOPED(list_result_fini) struct list_result found = {0};
     const struct list_request list = {
-        .kind = &kind_core_event, .version = {READ_ANY, 0}, .deadline_ms = deadline_of(env)};
+        .kind = &kind_core_event, .version = {READ_ANY, 0}, .deadline_ms = house_deadline(env)};
     int rc = registry_list(env->registry, &list, &found, err);
     int64_t now_ms = clock_unix_ms(env->clock);
     for (size_t i = 0; rc == 0 && i < found.n; i++) {

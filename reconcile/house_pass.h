@@ -3,12 +3,14 @@
 #pragma once
 
 #include "apiserver/base/loop.h"
+#include "reconcile/links.h"
 #include "reconcile/pass.h"
 
 #define HOUSE_MANAGER "sandbox-apiserver" /* in managedFields */
 
 /* An object with nothing but its name; the caller's. */
 cJSON *house_named(const char *api_version, const char *kind, const char *name);
+int64_t house_deadline(const struct pass_env *env); /* of a read that begins now */
 /* What was to be changed or deleted and is gone, or another one, meanwhile: as good. */
 int house_forgive(int rc, struct err *err);
 
@@ -21,6 +23,19 @@ int house_bind_pass(const struct pass_env *env, const char *namespace_name, cons
 /* Events that nobody asks for any more. */
 int house_events_pass(const struct pass_env *env, struct loop_result *ret, struct err *err);
 
+/* ---- volumes (house_volumes.c); users: keys of Pods, which name the keys of their claims ---- */
+
+/* NULL-terminated keys of the claims that a Pod uses, the caller's; NULL = none. */
+char **house_claims_of(const struct object *pod);
+/* *ret, the caller's, says what a Pod waits for when one of its claims has no volume. */
+int house_missing_claim(const struct pass_env *env, const struct object *pod, char **ret,
+                        struct err *err);
+int house_claim_pass(const struct pass_env *env, struct links *users, const char *key,
+                     struct err *err);
+int house_volume_pass(const struct pass_env *env, const char *name, struct err *err);
+/* The class of volumes that every server has. */
+int house_class_pass(const struct pass_env *env, struct err *err);
+
 /* Roles that every server has (house_roles.c). */
 int house_roles_pass(const struct pass_env *env, struct err *err);
 /* Definitions of our own kinds (house_crds.c). */
@@ -28,17 +43,14 @@ int house_crds_pass(const struct pass_env *env, struct err *err);
 
 /* ---- owners (house_owners.c) ---- */
 
-/* Who belongs to whom, as the feed told: enough to know whom to look at. Any thread. */
-struct owners;
-struct owners *owners_new(void);
-void owners_free(struct owners *o);
-/* The object as it is now, or went. look is called with the key of every object that has to be
- * looked at because of it; not under a lock. */
-void owners_note(struct owners *o, const struct object *object, bool is_delete,
+/* owners: keys of objects, which name the uids of their owners, as the feed told; enough to know
+ * whom to look at. The object as it is now, or went: look is called with the key of every object
+ * that has to be looked at because of it; not under a lock. */
+void owners_note(struct links *owners, const struct object *object, bool is_delete,
                  void (*look)(void *ctx, const char *key), void *ctx);
 /* KIND-INDEX/NAMESPACE/NAME of an object; the caller's. */
 char *owners_key(const struct object *object);
 /* Does what the owners of that object, or its own finalizers orphan and foregroundDeletion, ask
  * for. */
-int house_owners_pass(const struct pass_env *env, struct owners *o, const char *key,
+int house_owners_pass(const struct pass_env *env, struct links *owners, const char *key,
                       struct loop_result *ret, struct err *err);

@@ -34,7 +34,8 @@
 extern const struct kind kind_config_map, kind_core_event, kind_namespace, kind_node,
     kind_persistent_volume, kind_persistent_volume_claim, kind_pod, kind_secret, kind_service,
     kind_service_account;
-extern const struct kind kind_endpoint_slice, kind_event, kind_lease, kind_network_policy;
+extern const struct kind kind_endpoint_slice, kind_event, kind_lease, kind_network_policy,
+    kind_storage_class;
 extern const struct kind kind_cluster_role, kind_cluster_role_binding, kind_role, kind_role_binding;
 
 extern const struct kind kind_custom_resource_definition;
@@ -45,7 +46,8 @@ extern const struct kind kind_local_subject_access_review, kind_self_subject_acc
 extern const struct shape shape_config_map, shape_core_event, shape_namespace, shape_node,
     shape_persistent_volume, shape_persistent_volume_claim, shape_pod, shape_secret, shape_service,
     shape_service_account;
-extern const struct shape shape_endpoint_slice, shape_event, shape_lease, shape_network_policy;
+extern const struct shape shape_endpoint_slice, shape_event, shape_lease, shape_network_policy,
+    shape_storage_class;
 extern const struct shape shape_cluster_role, shape_cluster_role_binding, shape_role,
     shape_role_binding;
 extern const struct shape shape_local_subject_access_review, shape_self_subject_access_review,
@@ -55,4 +57,5 @@ extern const struct shape shape_local_subject_access_review, shape_self_subject_
 /* Named by the generated shapes; ended by an empty row. */
 extern const struct rule rules_config_map[], rules_persistent_volume_claim[], rules_pod[],
     rules_secret[], rules_service[];
-extern const struct rule rules_endpoint_slice[], rules_cluster_role_binding[], rules_role_binding[];
+extern const struct rule rules_endpoint_slice[], rules_storage_class[],
+    rules_cluster_role_binding[], rules_role_binding[];

@@ -1,4 +1,5 @@
-/* Kinds of Kubernetes' named groups: Lease, EndpointSlice, Event, NetworkPolicy, and those of RBAC.
+/* Kinds of Kubernetes' named groups: Lease, EndpointSlice, Event, NetworkPolicy, StorageClass, and
+ * those of RBAC.
  * Source: the Kubernetes API reference, v1.37. */
 #include "openapi/kinds.h"
 #include "openapi/kinds/builtin.h"
@@ -112,6 +113,65 @@ const struct kind kind_network_policy = {
     .shape = &shape_network_policy,
     .schema_name = "io.k8s.api.networking.v1.NetworkPolicy",
     .doc = "Who may talk to certain Pods, and to whom they may.",
+};
+
+/* ---- StorageClass ------------------------------------------------------------------------- */
+
+const struct rule rules_storage_class[] = {
+    {.rule = "self.provisioner == oldSelf.provisioner && "
+             "(has(oldSelf.reclaimPolicy) ? has(self.reclaimPolicy) && "
+             "self.reclaimPolicy == oldSelf.reclaimPolicy : true)",
+     .message = "provisioner and reclaim policy of a class cannot be changed",
+     .reason = "FieldValueForbidden",
+     .field = "provisioner",
+     .is_added = true},
+    {.rule = "!has(self.reclaimPolicy) || self.reclaimPolicy in ['Delete', 'Retain']",
+     .message = "Delete or Retain",
+     .reason = "FieldValueNotSupported",
+     .field = "reclaimPolicy",
+     .is_added = true},
+    {0},
+};
+static const struct path_default defaults_storage_class[] = {
+    {.path = "reclaimPolicy", .value = "\"Delete\""},
+    {.path = "volumeBindingMode", .value = "\"Immediate\""},
+    {0},
+};
+static const struct column columns_storage_class[] = {
+    {.name = "Provisioner",
+     .type = COL_STRING,
+     .path = ".provisioner",
+     .doc = "Who makes its volumes."},
+    {.name = "ReclaimPolicy",
+     .type = COL_STRING,
+     .path = ".reclaimPolicy",
+     .doc = "What becomes of a volume when its claim goes."},
+    {.name = "VolumeBindingMode",
+     .type = COL_STRING,
+     .path = ".volumeBindingMode",
+     .doc = "When a claim gets its volume."},
+    {.name = "AllowVolumeExpansion",
+     .type = COL_BOOLEAN,
+     .path = ".allowVolumeExpansion",
+     .doc = "Whether claims may be made larger."},
+    COLUMN_AGE,
+    {0},
+};
+const struct kind kind_storage_class = {
+    .group = "storage.k8s.io",
+    .version = "v1",
+    .kind = "StorageClass",
+    .list_kind = "StorageClassList",
+    .plural = "storageclasses",
+    .singular = "storageclass",
+    .short_names = (const char *const[]){"sc", NULL},
+    .is_cluster_scoped = true,
+    .is_builtin = true,
+    .defaults = defaults_storage_class,
+    .columns = columns_storage_class,
+    .shape = &shape_storage_class,
+    .schema_name = "io.k8s.api.storage.v1.StorageClass",
+    .doc = "A way of making volumes.",
 };
 
 /* ---- RBAC -------------------------------------------------------------------------------- */

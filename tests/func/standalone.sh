@@ -195,6 +195,34 @@ post "$CORE/configmaps" "$(jq -cn --arg uid "$owner" '{apiVersion: "v1", kind: "
     [{apiVersion: "v1", kind: "ConfigMap", name: "owner", uid: $uid}]}}')"
 t "whose owner is gone already goes, too" within 30 gone "$CORE/configmaps/late"
 
+# ---- volumes ----
+
+STORAGE='"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}'
+answers "there is a class of volumes from the start" 200 GET /apis/storage.k8s.io/v1/storageclasses/standard
+post "$CORE/persistentvolumeclaims" '{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"disk"},"spec":{'"$STORAGE"'}}'
+t "a claim gets a volume that is made for it" within 30 there "$CORE/persistentvolumeclaims/disk" '.status.phase == "Bound" and .status.capacity.storage == "1Gi"'
+volume=$(q .spec.volumeName)
+api GET "/api/v1/persistentvolumes?limit=5" -H 'Accept: application/json;as=Table;v=v1;g=meta.k8s.io'
+is "volumes are shown as people know them" "$volume 1Gi RWO Delete Bound default/disk standard" "$(q '.rows[0].cells[0:7] | join(" ")')"
+post /api/v1/persistentvolumes '{"apiVersion":"v1","kind":"PersistentVolume","metadata":{"name":"shelf"},"spec":{"accessModes":["ReadWriteOnce"],"capacity":{
+    "storage":"2Gi"},"storageClassName":"own","hostPath":{"path":"/srv/shelf"}}}'
+t "one that somebody made waits for a claim" within 30 there /api/v1/persistentvolumes/shelf '.status.phase == "Available"'
+post "$CORE/persistentvolumeclaims" '{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"own"},"spec":{"storageClassName":"own",'"$STORAGE"'}}'
+t "and gets it" within 30 there "$CORE/persistentvolumeclaims/own" '.spec.volumeName == "shelf" and .status.phase == "Bound"'
+post "$CORE/pods" '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"writer"},"spec":{"terminationGracePeriodSeconds":0,"containers":[{"name":"a","image":"x"}],
+    "volumes":[{"name":"disk","persistentVolumeClaim":{"claimName":"disk"}},{"name":"late","persistentVolumeClaim":{"claimName":"late"}}]}}'
+t "a Pod waits for its claims" within 30 there "$CORE/pods/writer" \
+    '.status.conditions[]? | select(.type == "PodScheduled") | .message == "persistentvolumeclaim \"late\" not found"'
+post "$CORE/persistentvolumeclaims" '{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"late"},"spec":{'"$STORAGE"'}}'
+t "and runs once they are bound" within 30 there "$CORE/pods/writer" '.status.phase == "Running"'
+for claim in disk own; do answers "claim $claim is deleted" 200 DELETE "$CORE/persistentvolumeclaims/$claim"; done
+t "an unused one is gone" within 30 gone "$CORE/persistentvolumeclaims/own"
+t "its volume is kept" within 30 there /api/v1/persistentvolumes/shelf '.status.phase == "Released"'
+t "one in use stays" there "$CORE/persistentvolumeclaims/disk" '.metadata.deletionTimestamp != null'
+answers "until its Pod goes" 200 DELETE "$CORE/pods/writer"
+t "then it is gone" within 30 gone "$CORE/persistentvolumeclaims/disk"
+t "and so is its volume" within 30 gone "/api/v1/persistentvolumes/$volume"
+
 # ---- one is killed, then both ----
 
 before=$(etcd_pid)
