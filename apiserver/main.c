@@ -12,6 +12,7 @@
 #include "admission/rules.h"
 #include "apiserver/auth/auth.h"
 #include "apiserver/auth/local.h"
+#include "apiserver/base/daemon.h"
 #include "apiserver/base/fetch.h"
 #include "apiserver/base/file.h"
 #include "apiserver/base/flags.h"
@@ -454,7 +455,7 @@ static int start_own_etcd(struct app *a, struct err *err)
 {
     struct flags *f = &a->flags;
     const struct local_identity *l = &a->local;
-    SCOPED_FREE char *program = etcd_child_find(f->etcd_program);
+    SCOPED_FREE char *program = daemon_find(f->etcd_program);
     SCOPED_FREE char *data = xasprintf("%s/etcd", l->dir);
     SCOPED_FREE char *log = xasprintf("%s/etcd.log", l->dir);
     if (!program && f->store)

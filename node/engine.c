@@ -1,26 +1,17 @@
-/* A thread starts the service and waits for its end, again and again. The kernel ends the service
- * when that thread ends, so that it does not outlive a node that was killed. */
 #include "node/engine.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "apiserver/base/clock.h"
+#include "apiserver/base/daemon.h"
 #include "apiserver/base/file.h"
-#include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
-#include "apiserver/base/thread.h"
 #include "node/disk.h"
 
 #define START_MS 60000 /* until it must answer */
 #define PING_MS 50
-#define AGAIN_MS 1000
 #define BOOT_ID_MAX ((size_t)100)
 /* How long the engine keeps what is known of a command that ended, s, and two processes for it. */
 #define KEEP_COMMAND "10"
@@ -28,15 +19,8 @@
 struct engine {
     struct engine_config config; /* strings are borrowed until engine_start returns */
     char *socket, *log_path;
-    char **argv, **env;
     struct podman *podman; /* to ask whether one answers */
-    pthread_t thread;
-    bool has_thread;
-
-    pthread_mutex_t lock; /* guards what follows */
-    pthread_cond_t wake;
-    pid_t pid; /* 0 = none runs */
-    bool is_stopping;
+    struct daemon *daemon;
 };
 
 /* ---- its settings ---- */
@@ -113,88 +97,27 @@ static char **environment(const struct engine *e)
 
 /* ---- its process ---- */
 
-/* In the child: calls that are safe after fork in a program with threads. */
-static void become(const struct engine *e, int log_fd, pid_t parent)
-{
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent)
-        _exit(1);
-    int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-    dup2(null_fd, STDIN_FILENO);
-    dup2(log_fd, STDOUT_FILENO);
-    dup2(log_fd, STDERR_FILENO);
-    setsid();
-    execvpe(e->argv[0], e->argv, e->env);
-    _exit(127);
-}
-
-static void wait_ms(struct engine *e, int64_t ms)
-{
-    int64_t until_ms = clock_monotonic_ms(&clock_system) + ms;
-    pthread_mutex_lock(&e->lock);
-    while (!e->is_stopping && clock_monotonic_ms(&clock_system) < until_ms)
-        thread_cond_wait_until(&e->wake, &e->lock, until_ms);
-    pthread_mutex_unlock(&e->lock);
-}
-
-/* The pid, or 0 when it is to stop. */
-static pid_t start_process(struct engine *e)
-{
-    int log_fd = open(e->log_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    unlink(e->socket); /* nobody listens there */
-    pthread_mutex_lock(&e->lock);
-    pid_t parent = getpid(), pid = e->is_stopping ? 0 : fork();
-    if (pid == 0 && !e->is_stopping)
-        become(e, log_fd, parent);
-    e->pid = pid > 0 ? pid : 0;
-    pthread_mutex_unlock(&e->lock);
-    if (log_fd >= 0)
-        close(log_fd);
-    return pid;
-}
-
-static bool is_stopping(struct engine *e)
-{
-    pthread_mutex_lock(&e->lock);
-    bool is = e->is_stopping;
-    pthread_mutex_unlock(&e->lock);
-    return is;
-}
-
 /* One from before may be on its way out, or another node's command uses the same folder. */
-static void wait_while_another_answers(struct engine *e)
-{
-    while (!is_stopping(e) && podman_ping(e->podman, NULL) == 0)
-        wait_ms(e, AGAIN_MS);
-}
-
-static void *run(void *ctx)
+static bool may_start(void *ctx)
 {
     struct engine *e = ctx;
-    pid_t pid;
-    wait_while_another_answers(e);
-    while ((pid = start_process(e)) != 0) {
-        int status = 0;
-        siginfo_t info;
-        /* Seen dead first and taken away later, so that its pid is not given to another before. */
-        while (pid > 0 && waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
-            ;
-        pthread_mutex_lock(&e->lock);
-        e->pid = 0;
-        pthread_mutex_unlock(&e->lock);
-        if (pid > 0)
-            waitpid(pid, &status, 0);
-        if (is_stopping(e))
-            break;
-        log_warn("the engine ended status=%d, starting it again; its log is %s", status,
-                 e->log_path);
-        wait_ms(e, AGAIN_MS);
-        wait_while_another_answers(e);
-    }
-    return NULL;
+    if (podman_ping(e->podman, NULL) == 0)
+        return false;
+    unlink(e->socket); /* nobody listens there */
+    return true;
+}
+
+static void start_process(struct engine *e)
+{
+    char **argv = arguments(e), **env = environment(e);
+    e->daemon = daemon_start(&(struct daemon_config){.name = "engine",
+                                                     .argv = argv,
+                                                     .env = env,
+                                                     .log_file = e->log_path,
+                                                     .may_start = may_start,
+                                                     .ctx = e});
+    strv_free(argv);
+    strv_free(env);
 }
 
 /* ---- life ---- */
@@ -206,7 +129,7 @@ static int wait_until_it_answers(struct engine *e, struct err *err)
         if (clock_monotonic_ms(&clock_system) > until_ms)
             return err_set(err, ERR_UNAVAILABLE, "%s does not answer; its log is %s",
                            e->config.program, e->log_path);
-        wait_ms(e, PING_MS);
+        usleep(PING_MS * 1000);
     }
     return 0;
 }
@@ -218,19 +141,14 @@ int engine_start(const struct engine_config *config, struct fetch *fetch, struct
     e->config = *config;
     e->socket = xasprintf("%s/podman.sock", config->folder);
     e->log_path = xasprintf("%s/podman.log", config->folder);
-    pthread_mutex_init(&e->lock, NULL);
-    thread_cond_init(&e->wake);
     int rc = disk_make_folder(config->folder, 0700, err);
     if (rc == 0)
         rc = write_settings(e, err);
     if (rc == 0)
         rc = forget_last_boot(e, err);
     e->podman = podman_new(fetch, e->socket);
-    e->argv = arguments(e);
-    e->env = environment(e);
     if (rc == 0) {
-        e->has_thread = true;
-        thread_start(&e->thread, "engine", run, e);
+        start_process(e);
         rc = wait_until_it_answers(e, err);
     }
     if (rc < 0)
@@ -244,19 +162,8 @@ void engine_stop(struct engine *e)
 {
     if (!e)
         return;
-    pthread_mutex_lock(&e->lock);
-    e->is_stopping = true;
-    if (e->pid > 0)
-        kill(e->pid, SIGTERM);
-    pthread_cond_signal(&e->wake);
-    pthread_mutex_unlock(&e->lock);
-    if (e->has_thread)
-        pthread_join(e->thread, NULL);
+    daemon_stop(e->daemon);
     podman_free(e->podman);
-    strv_free(e->argv);
-    strv_free(e->env);
-    pthread_cond_destroy(&e->wake);
-    pthread_mutex_destroy(&e->lock);
     free(e->socket);
     free(e->log_path);
     free(e);

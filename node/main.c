@@ -4,11 +4,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "apiserver/base/daemon.h"
 #include "apiserver/base/flags.h"
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/base/str.h"
 #include "node/command.h"
+#include "node/dns.h"
 #include "node/engine.h"
 #include "node/runner.h"
 #include "node/simulate.h"
@@ -18,6 +20,7 @@ struct options {
     const char *kubeconfig, *name, *log_level;
     struct engine_config engine;
     const char *socket, *address, *network, *interface, *subnet, *pause, *domain;
+    const char *dns_program;
     char **dns, **host_paths, **capabilities, **runtimes;
     int64_t nodes, pods, workers, lease_ms;
     int64_t start_ms, slow_ms, run_ms, restart_ms, stop_ms;
@@ -54,7 +57,10 @@ static const struct flag flag_rows[] = {
     {"network-interface", FLAG_STRING, AT(interface), "sandbox0", 0, 0, "its bridge"},
     {"pod-cidr", FLAG_STRING, AT(subnet), "10.90.0.0/16", 0, 0, "its range of addresses"},
     {"cluster-dns", FLAG_LIST, AT(dns), "", 0, 0,
-     "name servers of Pods with dnsPolicy ClusterFirst; none = the machine's"},
+     "name servers of Pods with dnsPolicy ClusterFirst; none = one of our own, where there is the "
+     "program for it, else the machine's"},
+    {"dns-program", FLAG_STRING, AT(dns_program), "dnsmasq", 0, 0,
+     "what serves the names of Services to Pods, at the first address of --pod-cidr"},
     {"cluster-domain", FLAG_STRING, AT(domain), "cluster.local", 0, 0, "for names of Pods"},
     {"allowed-host-paths", FLAG_LIST, AT(host_paths), "", 0, 0,
      "folders that hostPath volumes may name, with what is below"},
@@ -152,8 +158,35 @@ static int run_simulation(const struct options *o, const struct pod_settings *po
     return EXIT_SUCCESS;
 }
 
-static int start_runner(const struct options *o, struct kube *kube, struct podman *podman,
-                        struct fetch *fetch, struct runner **ret, struct err *err)
+/* Name servers of Pods into ret_servers: those of the flag, or one of our own. */
+static int start_dns(const struct options *o, struct kube *kube, struct dns **ret,
+                     char ***ret_servers, struct err *err)
+{
+    SCOPED_FREE char *program = daemon_find(o->dns_program);
+    SCOPED_FREE char *log_file = xasprintf("%s/dns.log", o->engine.folder);
+    SCOPED_FREE char *address = dns_address(o->subnet);
+    for (char **server = o->dns; *server; server++)
+        strv_add(ret_servers, xstrdup(*server));
+    if (*o->dns)
+        return 0;
+    if (!program || !address) {
+        log_warn("names of Services are not known in Pods: there is no %s", o->dns_program);
+        return 0;
+    }
+    strv_add(ret_servers, xstrdup(address));
+    return dns_start(&(struct dns_config){.program = program,
+                                          .interface = o->interface,
+                                          .address = address,
+                                          .domain = o->domain,
+                                          .log_file = log_file,
+                                          .kube = kube,
+                                          .clock = &clock_system},
+                     ret, err);
+}
+
+static int start_runner(const struct options *o, char *const *dns, struct kube *kube,
+                        struct podman *podman, struct fetch *fetch, struct runner **ret,
+                        struct err *err)
 {
     char host[256] = "";
     gethostname(host, sizeof host - 1);
@@ -173,7 +206,7 @@ static int start_runner(const struct options *o, struct kube *kube, struct podma
             .interface = o->interface,
             .subnet = o->subnet,
             .pause_program = pause,
-            .dns = o->dns,
+            .dns = dns,
             .domain = o->domain,
             .policy = {.host_paths = o->host_paths,
                        .capabilities = o->capabilities,
@@ -192,16 +225,22 @@ static int run_containers(const struct options *o, struct kube *kube, struct fet
     struct engine *engine = NULL;
     struct runner *runner = NULL;
     struct podman *podman = NULL;
+    struct dns *dns = NULL;
+    char **servers = NULL;
     int rc = o->socket ? 0 : engine_start(&o->engine, fetch, &engine, &err);
     if (rc == 0) {
         podman = podman_new(fetch, o->socket ? o->socket : engine_socket(engine));
-        rc = start_runner(o, kube, podman, fetch, &runner, &err);
+        rc = start_dns(o, kube, &dns, &servers, &err);
     }
+    if (rc == 0)
+        rc = start_runner(o, servers, kube, podman, fetch, &runner, &err);
     if (rc == 0)
         wait_for_end(signals);
     else
         log_error("cannot start: %s", err_text(&err));
     runner_stop(runner);
+    dns_stop(dns);
+    strv_free(servers);
     podman_free(podman);
     engine_stop(engine);
     return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -18,8 +18,8 @@ ip link set lo up
 ip link add out0 type veth peer name out1 && ip address add 192.0.2.2/24 dev out0 && ip link set out0 up && ip link set out1 up
 ip route add default via 192.0.2.1
 mount --make-rprivate /
-# Where addresses are noted that are given away, and where the engine keeps the network namespaces of containers.
-for folder in /var/lib/cni /run/netns; do mkdir -p $folder && mount -t tmpfs tmpfs $folder; done
+# Where addresses are noted that are given away, where the engine keeps the network namespaces of containers, and the node names of Services.
+for folder in /var/lib/cni /run/netns /run/sandbox-node; do mkdir -p $folder && mount -t tmpfs tmpfs $folder; done
 if [ -n "${STANDALONE:-}" ]; then
     # shellcheck source=tests/func/lib.sh
     . "$(dirname "${BASH_SOURCE[0]}")/../func/lib.sh"
