@@ -141,6 +141,12 @@ function choose(kind, object) {
 	followEvents(object);
 }
 
+function chooseNamed(kindName, namespaceName, name) {
+	const kind = KINDS.find((k) => k.kind === kindName), object = followers.get(kind.id).items.get(`${namespaceName}/${name}`);
+	if (object)
+		choose(kind, object);
+}
+
 /** wantsFocus: back to the row, for whoever came from there. */
 function unchoose(wantsFocus = false) {
 	if (!chosen)
@@ -163,6 +169,8 @@ function actionsOf(kind, object) {
 	}
 	if (kind.kind === 'Sandbox' && reachesIn && podOf(object))
 		actions.push({ label: 'Terminal', run: () => terminal.open(api, object.metadata.namespace, podOf(object), containersOf(object)) });
+	if (kind.kind === 'SandboxClaim' && object.status?.sandbox?.name)
+		actions.push({ label: 'Show sandbox', run: () => chooseNamed('Sandbox', object.metadata.namespace, object.status.sandbox.name) });
 	if (kind.kind === 'SandboxWarmPool')
 		actions.push({ label: 'New claim', run: () => claimFrom(object) });
 	actions.push({ label: 'Delete', isDanger: true, run: () => remove(kind, object) });

@@ -104,6 +104,10 @@ class Scene:
         self.becomes(f"{text('#detail')}.includes('DependenciesReady')", "with its conditions")
         self.becomes(f"{text('#detail')}.includes('SandboxAdopted')", "and its Events")
         self.tap.ok("shutdownPolicy" in b.run(text("#detail pre")) or "warmPoolRef:" in b.run(text("#detail pre")), "and as YAML", b.run(text("#detail pre")))
+        name = self.server.admin("GET", f"{CLAIMS}/session-1")["status"]["sandbox"]["name"]
+        b.run(press("Show sandbox"))
+        self.becomes(f"{text('#detail h2')} === {json.dumps(name)} && {text('#sandboxes tr[aria-selected=true] button')} === {json.dumps(name)}", "and its Sandbox is a button away")
+        self.choose("claims", "session-1")
         b.key("Escape")
         self.becomes("document.getElementById('detail').hidden", "Escape closes it")
         self.tap.equal(b.run("document.activeElement.textContent"), "session-1", "and goes back to the row")
