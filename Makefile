@@ -31,6 +31,7 @@ else
 OPT := -O1 -g -fno-omit-frame-pointer -fsanitize=$(SAN) -fno-sanitize-recover=all
 endif
 PKGS     := libcjson libcurl libmicrohttpd libnghttp2 openssl yaml-0.1 zlib
+NODE_PKGS := libnftables
 PKG_CFLAGS = $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 PKG_LIBS   = $(shell pkg-config --libs $(PKGS) 2>/dev/null)
 CFLAGS   ?=
@@ -80,7 +81,7 @@ $(SERVER): $(OUT)/apiserver/main.o $(LIBS)
 
 $(NODE): $(OUT)/node/main.o $(foreach l,node apiserver/kube apiserver/base,$(call lib,$(l)))
 	@echo "  LINK  $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PKG_LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PKG_LIBS) $(shell pkg-config --libs $(NODE_PKGS))
 
 # The first process of every Pod: static, for its image holds nothing else.
 $(PAUSE): hack/images/pause.c

@@ -2,9 +2,9 @@
 
 #include <arpa/inet.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "apiserver/base/mem.h"
+#include "node/ranges.h"
 
 #define FIRST 0x0a800000u /* 10.128.0.0 */
 #define COUNT (1u << 23)
@@ -14,12 +14,6 @@ struct address_space {
     uint32_t next; /* tried first: an address rests as long as possible before it comes again */
     uint8_t taken[COUNT / 8];
 };
-
-static void print(uint32_t address, char ret[ADDRESS_TEXT_SIZE])
-{
-    snprintf(ret, ADDRESS_TEXT_SIZE, "%u.%u.%u.%u", address >> 24, address >> 16 & 255,
-             address >> 8 & 255, address & 255);
-}
 
 /* False when it is none of ours. */
 static bool place_of(const char *ip, uint32_t *ret)
@@ -60,7 +54,7 @@ bool address_take(struct address_space *a, char ret[ADDRESS_TEXT_SIZE])
         if (is_taken(a, i) || !is_plain(i))
             continue;
         a->taken[i / 8] |= (uint8_t)(1u << i % 8);
-        print(FIRST + i, ret);
+        ranges_print_address(FIRST + i, ret);
         return true;
     }
     return false;
@@ -82,5 +76,5 @@ void address_give_back(struct address_space *a, const char *ip)
 
 void address_of_node(int i, char ret[ADDRESS_TEXT_SIZE])
 {
-    print(NODES_FIRST + 1 + (uint32_t)i, ret);
+    ranges_print_address(NODES_FIRST + 1 + (uint32_t)i, ret);
 }

@@ -3,7 +3,9 @@
 
 #include <stdbool.h>
 
-#define ADDRESS_TEXT_SIZE 16
+#include "node/ranges.h"
+
+#define ADDRESS_TEXT_SIZE RANGES_ADDRESS_SIZE
 
 struct address_space; /* of Pods: 10.128.0.0/9 */
 struct address_space *address_space_new(void);

@@ -44,6 +44,7 @@ void instance_read(const cJSON *inspection, const char *network, struct instance
         .name = xstrdup(label(inspection, LABEL_CONTAINER)),
         .image_id = xstrdup(json_str_or(inspection, "Image", "")),
         .ip = xstrdup(json_str_or(json_get(networks, network), "IPAddress", "")),
+        .netns = xstrdup(json_str_or(inspection, "NetworkSettings.SandboxKey", "")),
         .attempt = number_of(inspection, LABEL_ATTEMPT),
         .step = number_of(inspection, LABEL_STEP),
         .state = INSTANCE_CREATED,
@@ -67,6 +68,7 @@ void instance_fini(struct instance *i)
     free(i->name);
     free(i->image_id);
     free(i->ip);
+    free(i->netns);
     free(i->reason);
     free(i->message);
     *i = (struct instance){0};

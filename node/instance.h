@@ -20,7 +20,8 @@
 enum instance_state { INSTANCE_CREATED, INSTANCE_RUNNING, INSTANCE_EXITED };
 struct instance {
     char *id, *name, *image_id;
-    char *ip; /* of the pause container, "" = none */
+    char *ip;    /* of the pause container, "" = none */
+    char *netns; /* likewise, the file of its network namespace */
     unsigned attempt, step;
     enum instance_state state;
     int exit_code, stop_signal;

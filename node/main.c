@@ -16,7 +16,7 @@
 #include "node/simulate.h"
 
 struct options {
-    bool simulate, schedule;
+    bool simulate, schedule, allows_unenforced;
     const char *kubeconfig, *name, *log_level;
     struct engine_config engine;
     const char *socket, *address, *network, *interface, *subnet, *pause, *domain;
@@ -66,6 +66,9 @@ static const struct flag flag_rows[] = {
      "folders that hostPath volumes may name, with what is below"},
     {"allowed-capabilities", FLAG_LIST, AT(capabilities), "", 0, 0,
      "that containers may add, like NET_BIND_SERVICE"},
+    {"allow-unenforced-policies", FLAG_BOOL, AT(allows_unenforced), "false", 0, 0,
+     "do not enforce NetworkPolicies, for machines where that is not possible, and say so of each "
+     "Pod that one selects"},
     {"pause", FLAG_STRING, AT(pause), NULL, 0, 0,
      "the program that holds a Pod's namespaces; absent = sandbox-pause beside this one"},
     {"nodes", FLAG_INT, AT(nodes), "1", 1, 1000, "how many nodes are simulated"},
@@ -211,6 +214,7 @@ static int start_runner(const struct options *o, char *const *dns, struct kube *
             .policy = {.host_paths = o->host_paths,
                        .capabilities = o->capabilities,
                        .runtimes = o->runtimes},
+            .enforces_policies = !o->allows_unenforced,
             .workers = (int)o->workers,
             .pods = (int)o->pods,
             .lease_ms = o->lease_ms,

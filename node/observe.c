@@ -149,6 +149,7 @@ int observe_found(struct runner *r, struct err *err)
         const cJSON *uid = json_get(json_get(item, "Labels"), LABEL_UID);
         if (cJSON_IsString(uid))
             map_put(r->found, uid->valuestring, r);
+        network_adopt(r, item);
     }
     return rc;
 }

@@ -47,6 +47,14 @@ static int send_status(struct runner *r, struct run *run, cJSON *take_status, st
     return 0;
 }
 
+static void report_open(struct runner *r, const struct run *run)
+{
+    log_warn("network policies of a Pod are NOT enforced pod=%s namespace=%s name=%s", run->uid,
+             pod_text(run->pod, "metadata.namespace"), pod_text(run->pod, "metadata.name"));
+    report_event(r, run->pod, "Warning", "NetworkPolicyNotEnforced",
+                 "This node does not enforce network policies: the Pod is open to all networks");
+}
+
 int report_status(struct runner *r, struct run *run, const struct plan *plan, const char *reason,
                   const char *message, struct err *err)
 {
@@ -58,7 +66,9 @@ int report_status(struct runner *r, struct run *run, const struct plan *plan, co
         waiting[i] = (struct waiting){note->reason, note->message};
         images[i] = note->image ? note->image : m->now ? m->now->image_id : "";
     }
-    bool has_ip = plan->pause && *run->ip;
+    bool has_ip = plan->pause && *run->ip, is_open = firewall_is_open(r->firewall, run->uid);
+    if (is_open && !status_says_open(run->pod))
+        report_open(r, run);
     return send_status(r, run,
                        status_make(&(struct status_input){
                            .pod = run->pod,
@@ -69,6 +79,7 @@ int report_status(struct runner *r, struct run *run, const struct plan *plan, co
                            .host_ip = r->config.address,
                            .reason = reason,
                            .message = message,
+                           .is_open = is_open,
                            .now_ms = run_now_ms(r),
                        }),
                        err);

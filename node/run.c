@@ -51,6 +51,7 @@ void run_free(struct run *run)
     json_free(run->newest);
     json_free(run->pod);
     free(run->sandbox_trouble);
+    free(run->network_trouble);
     free(run->uid);
     free(run->ip);
     free(run);

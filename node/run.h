@@ -8,6 +8,7 @@
 #include "apiserver/base/loop.h"
 #include "apiserver/base/map.h"
 #include "node/create.h"
+#include "node/firewall.h"
 #include "node/plan.h"
 #include "node/probe.h"
 #include "node/runner.h"
@@ -56,6 +57,7 @@ struct run {
     unsigned sandbox_failures; /* in a row */
     int64_t sandbox_not_before_ms;
     char *sandbox_trouble;
+    char *network_trouble; /* why its rules are not in force, NULL = they are */
 };
 
 struct runner {
@@ -66,6 +68,7 @@ struct runner {
     struct loop *pods, *probes, *hooks, *node;
     struct reflector *reflector;
     struct podman_watch *watch;
+    struct firewall *firewall;
     bool is_registered; /* of the node's loop */
 
     pthread_mutex_t lock;
@@ -98,12 +101,18 @@ void run_clear_trouble(struct note *note);
 /* observe.c: the engine's view of the Pod into run->instances. Who makes a container adds its id to
  * run->made; who removes one, or does not know what was done, takes is_listed back. */
 int observe(struct runner *r, struct run *run, struct err *err);
-/* Fills r->found. */
+/* Fills r->found, and the firewall with the sandboxes that run. */
 int observe_found(struct runner *r, struct err *err);
 
 /* start.c. Trouble is noted in the run, with a time to try again. */
 void start_sandbox(struct runner *r, struct run *run, const struct instance *old);
 void start_member(struct runner *r, struct run *run, const struct plan *plan, size_t at);
+
+/* network.c: a container of the engine's list; of a sandbox that runs the firewall knows before it
+ * has rules. */
+void network_adopt(struct runner *r, const cJSON *item);
+/* True when the Pod's sandbox has its rules, so that containers may start in it. */
+bool network_attach(struct runner *r, struct run *run, const struct plan *plan);
 
 /* stop.c: carries a stop one step further; *wait_ms becomes less when it wants to go on earlier. */
 void stop_member(struct runner *r, struct run *run, const struct member *m, int64_t *wait_ms);

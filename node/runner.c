@@ -11,6 +11,7 @@
 #include "apiserver/base/mem.h"
 #include "node/claims.h"
 #include "node/disk.h"
+#include "node/firewall.h"
 #include "node/image.h"
 #include "node/register.h"
 #include "node/run.h"
@@ -18,6 +19,7 @@
 #define RESYNC_MS 60000      /* looks again though nothing was heard */
 #define STEPS_MAX 1000       /* of one pass: more than a Pod has containers */
 #define KEY_CLAIMS "/claims" /* no node has such a name */
+#define NETWORK_MS 1000      /* before rules that are not in force are asked for again */
 #define HOOK_WORKERS 8
 #define PROBE_WORKERS 8
 
@@ -203,6 +205,12 @@ static int make_plan(struct runner *r, struct run *run, struct plan *plan, struc
     return 0;
 }
 
+static void less(int64_t *wait_ms, int64_t ms)
+{
+    if (ms > 0 && (*wait_ms == 0 || ms < *wait_ms))
+        *wait_ms = ms;
+}
+
 /* Carries out what the plan says; true when there is something new to look at. */
 static bool act(struct runner *r, struct run *run, struct plan *plan, int64_t *wait_ms)
 {
@@ -213,9 +221,12 @@ static bool act(struct runner *r, struct run *run, struct plan *plan, int64_t *w
     }
     if (plan->makes_pause)
         *wait_ms = run->sandbox_not_before_ms - plan->now_ms;
+    bool has_network = network_attach(r, run, plan);
+    if (!has_network)
+        less(wait_ms, NETWORK_MS);
     for (size_t i = 0; i < plan->n; i++) {
         const struct member *m = &plan->members[i];
-        if (m->act == MEMBER_START) {
+        if (m->act == MEMBER_START && has_network) {
             start_member(r, run, plan, i);
             has_acted = true;
         } else if (m->act == MEMBER_STOP) {
@@ -270,12 +281,6 @@ static bool accept(struct runner *r, struct run *run)
     run->is_accepted = has_room;
     pthread_mutex_unlock(&r->lock);
     return has_room;
-}
-
-static void less(int64_t *wait_ms, int64_t ms)
-{
-    if (ms > 0 && (*wait_ms == 0 || ms < *wait_ms))
-        *wait_ms = ms;
 }
 
 /* Of one that has ended, what was said then stays: nothing of it may be left here, and nobody knows
@@ -407,13 +412,28 @@ static int node_work(void *ctx, const char *key, struct loop_result *ret)
 
 /* ---- life ---- */
 
+static int start_firewall(struct runner *r, struct err *err)
+{
+    const struct runner_config *c = &r->config;
+    return firewall_start(&(struct firewall_config){.kube = c->kube,
+                                                    .clock = c->clock,
+                                                    .node = c->name,
+                                                    .bridge = c->interface,
+                                                    .is_enforced = c->enforces_policies,
+                                                    .on_selected = on_container,
+                                                    .ctx = r},
+                          &r->firewall, err);
+}
+
 static int prepare(struct runner *r, struct err *err)
 {
     const struct runner_config *c = &r->config;
     SCOPED(buf_fini) struct buf archive = {0};
     SCOPED(podman_image_fini) struct podman_image image = {0};
     SCOPED_FREE char *pods = xasprintf("%s/pods", c->folder);
-    int rc = disk_make_folder(pods, 0711, err);
+    int rc = start_firewall(r, err);
+    if (rc == 0)
+        rc = disk_make_folder(pods, 0711, err);
     if (rc == 0)
         rc = podman_limits(c->podman, &r->limits, err);
     if (rc == 0)
@@ -443,6 +463,7 @@ int runner_start(const struct runner_config *config, struct runner **ret, struct
     r->config = *config;
     int rc = prepare(r, err);
     if (rc < 0) {
+        firewall_free(r->firewall);
         map_free(r->found);
         free(r->pause_image);
         free(r);
@@ -456,6 +477,7 @@ int runner_start(const struct runner_config *config, struct runner **ret, struct
     r->node = make_loop(r, "node", 1, node_work);
     loop_add(r->node, config->name);
     loop_add(r->node, KEY_CLAIMS);
+    firewall_watch(r->firewall);
     r->watch = podman_watch_start(config->podman, LABEL_UID, on_container, r);
     SCOPED_FREE char *own = xasprintf("spec.nodeName=%s", config->name);
     r->reflector = reflector_start(config->kube, "/api/v1/pods", NULL, own, &reflector_ops, r);
@@ -476,11 +498,13 @@ void runner_stop(struct runner *r)
         return;
     reflector_stop(r->reflector);
     podman_watch_stop(r->watch);
+    firewall_stop(r->firewall);
     loop_stop(r->pods);
     loop_free(r->probes);
     loop_free(r->hooks);
     loop_free(r->pods);
     loop_free(r->node);
+    firewall_free(r->firewall);
     map_each(r->runs, free_run, NULL);
     map_free(r->runs);
     map_free(r->found);

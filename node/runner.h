@@ -21,6 +21,7 @@ struct runner_config {
     char *const *dns;   /* name servers of ClusterFirst; empty = the machine's */
     const char *domain; /* cluster.local */
     struct refuse_policy policy;
+    bool enforces_policies; /* of networks; otherwise it says of whom it does not */
     int workers;
     int pods; /* room; more are refused */
     int64_t lease_ms;

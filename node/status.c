@@ -28,6 +28,11 @@ static const cJSON *condition_find(const cJSON *pod, const char *type)
     return NULL;
 }
 
+bool status_says_open(const cJSON *pod)
+{
+    return str_equal(json_str(condition_find(pod, STATUS_POLICY), "status"), "False");
+}
+
 /* Its time is that of the last change of its status. */
 static void add_condition(const struct status_input *in, cJSON *list, const char *type,
                           bool is_true, const char *reason, const char *message)
@@ -127,6 +132,10 @@ static void add_conditions(const struct status_input *in, cJSON *status)
                   are_ready ? buf_cstr(&gates) : text);
     add_condition(in, list, "ContainersReady", are_ready, why, text);
     add_condition(in, list, "PodScheduled", true, NULL, NULL);
+    if (in->is_open || condition_find(in->pod, STATUS_POLICY))
+        add_condition(
+            in, list, STATUS_POLICY, !in->is_open, in->is_open ? "NotEnforced" : "NothingToEnforce",
+            in->is_open ? "this node does not enforce the network policies of the Pod" : NULL);
     json_add(status, "conditions", list);
 }
 

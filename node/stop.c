@@ -146,6 +146,7 @@ int stop_all(struct runner *r, const char *uid, const struct instances *all, str
         rc = remove_all(r, all ? all : &listed, err);
     if (rc < 0)
         return rc;
+    firewall_detach(r->firewall, uid);
     SCOPED_FREE char *folder = NULL, *claims = NULL;
     struct volume_place place = run_place(r, uid, &folder, &claims);
     return volume_remove_all(&place, err);
