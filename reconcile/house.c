@@ -23,7 +23,8 @@ struct house {
     struct loop *loop;
     struct feed *feed;
     struct links *owners; /* see house_pass.h, both */
-    struct links *users;
+    struct links *users, *selected;
+    struct links *services; /* keys of Services, which name a label that they select */
     bool is_running;
 };
 
@@ -85,6 +86,12 @@ static int volume_pass(struct house *h, const char *what, struct loop_result *re
     return house_volume_pass(&h->env, what, err);
 }
 
+static int slices_pass(struct house *h, const char *what, struct loop_result *ret, struct err *err)
+{
+    (void)ret;
+    return house_slices_pass(&h->env, h->selected, what, err);
+}
+
 static int class_pass(struct house *h, const char *what, struct loop_result *ret, struct err *err)
 {
     (void)what, (void)ret;
@@ -105,6 +112,7 @@ static const struct row {
     {'v', claim_pass},     /* NAMESPACE/NAME of a PersistentVolumeClaim */
     {'p', volume_pass},    /* name of a PersistentVolume */
     {'s', class_pass},     /* nothing */
+    {'l', slices_pass},    /* NAMESPACE/NAME of a Service */
 };
 
 static int work(void *ctx, const char *key, struct loop_result *ret)
@@ -169,6 +177,30 @@ static void look_at_text(struct house *h, char letter, const struct object *o, c
         add(h, letter, value->valuestring);
 }
 
+static void add_all(struct house *h, char letter, char **take_keys)
+{
+    for (size_t i = 0; take_keys && take_keys[i]; i++)
+        add(h, letter, take_keys[i]);
+    strv_free(take_keys);
+}
+
+/* Services that select the Pod, and those that did. */
+static void look_at_services(struct house *h, const struct object *pod, const char *key)
+{
+    for (size_t i = 0; i < pod->labels.n; i++) {
+        SCOPED_FREE char *label =
+            house_label_key(pod->namespace_name, pod->labels.v[i].name, pod->labels.v[i].value);
+        add_all(h, 'l', links_to(h->services, label));
+    }
+    add_all(h, 'l', links_to(h->selected, key));
+}
+
+static void on_service(struct house *h, const struct object *o, const char *key, bool is_delete)
+{
+    (void)links_set(h->services, key, is_delete ? NULL : house_selected_by(o));
+    add(h, 'l', key);
+}
+
 static void on_pod(struct house *h, const struct object *o, const char *key, bool is_delete)
 {
     char **claims = house_claims_of(o);
@@ -178,6 +210,7 @@ static void on_pod(struct house *h, const struct object *o, const char *key, boo
     strv_free(claims);
     if (!is_delete && is_unbound(o))
         add(h, 'b', key);
+    look_at_services(h, o, key);
 }
 
 static void on_claim(struct house *h, const struct object *o, const char *key, bool is_delete)
@@ -185,10 +218,7 @@ static void on_claim(struct house *h, const struct object *o, const char *key, b
     look_at_text(h, 'p', o, "spec", "volumeName");
     if (!is_delete)
         add(h, 'v', key);
-    char **pods = links_to(h->users, key);
-    for (size_t i = 0; pods && pods[i]; i++)
-        add(h, 'b', pods[i]); /* which waited for it */
-    strv_free(pods);
+    add_all(h, 'b', links_to(h->users, key)); /* which waited for it */
 }
 
 /* One that nobody has may be what a claim waits for. */
@@ -220,6 +250,8 @@ static void on_object(void *ctx, const struct object *o, bool is_delete)
         on_pod(h, o, key, is_delete);
     if (o->kind == &kind_node && !is_delete)
         look_at_all(h, &kind_pod, 'b', is_unbound);
+    if (o->kind == &kind_service)
+        on_service(h, o, key, is_delete);
     if (o->kind == &kind_persistent_volume_claim)
         on_claim(h, o, key, is_delete);
     if (o->kind == &kind_persistent_volume)
@@ -274,6 +306,8 @@ void house_start(struct house *h)
     h->is_running = true;
     h->owners = links_new();
     h->users = links_new();
+    h->selected = links_new();
+    h->services = links_new();
     h->loop = loop_new(
         &(struct loop_config){.name = "house",
                               .workers = h->config.workers > 0 ? h->config.workers : WORKERS,
@@ -299,6 +333,8 @@ void house_stop(struct house *h)
     loop_free(h->loop);
     links_free(h->owners);
     links_free(h->users);
+    links_free(h->selected);
+    links_free(h->services);
     h->is_running = false;
 }
 

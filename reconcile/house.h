@@ -1,7 +1,7 @@
 /* What a cluster's controller manager and scheduler do for sandboxes, for a server without a
  * cluster: namespaces are emptied before they go, objects go with their owners, every namespace has
- * a default ServiceAccount, Pods get a node, claims a volume, old Events go. One feed over all kinds served, one
- * queue. Runs while this process leads. */
+ * a default ServiceAccount, Pods get a node, claims a volume, Services their EndpointSlices, old
+ * Events go. One feed over all kinds served, one queue. Runs while this process leads. */
 #pragma once
 
 #include "reconcile/pass.h"

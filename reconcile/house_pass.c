@@ -1,4 +1,4 @@
-/* Namespaces, nodes for Pods, old Events. */
+/* Nodes for Pods, old Events. */
 #include "reconcile/house_pass.h"
 
 #include <string.h>
@@ -7,10 +7,10 @@
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/base/rand.h"
+#include "apiserver/registry/scheduled.h"
 #include "openapi/kinds.h"
 #include "openapi/kinds/builtin.h"
 
-#define EMPTYING_MS 500            /* between looks at a namespace that is not empty yet */
 #define EVENT_TTL_MS (3600 * 1000) /* Source: kube-apiserver's --event-ttl */
 #define EVENTS_EVERY_MS (60 * 1000)
 #define NO_NODE "no node is ready and has the labels that the Pod asks for"
@@ -35,86 +35,6 @@ int house_forgive(int rc, struct err *err)
         return rc;
     err_fini(err);
     return 0;
-}
-
-/* ---- namespaces ---- */
-
-static int ensure_account(const struct pass_env *env, const char *namespace_name, struct err *err)
-{
-    struct err e = {0};
-    int rc = pass_ensure(env, &kind_service_account, namespace_name,
-                         house_named("v1", "ServiceAccount", "default"), HOUSE_MANAGER, &e);
-    bool is_fine = rc == -ERR_NOT_FOUND || rc == -ERR_FORBIDDEN;
-    if (is_fine)
-        err_fini(&e); /* the namespace is on its way out */
-    return rc < 0 && !is_fine ? err_move(err, &e) : 0;
-}
-
-/* Deletes what is left of one kind; *ret_left counts it. */
-static int empty_kind(const struct pass_env *env, const struct kind *kind,
-                      const char *namespace_name, size_t *ret_left, struct err *err)
-{
-    SCOPED(list_result_fini) struct list_result found = {0};
-    const struct list_request list = {.kind = kind,
-                                      .namespace_name = namespace_name,
-                                      .version = {READ_LATEST, 0},
-                                      .deadline_ms = house_deadline(env)};
-    int rc = registry_list(env->registry, &list, &found, err);
-    for (size_t i = 0; rc == 0 && i < found.n; i++) {
-        const struct object *o = found.objects[i];
-        struct pass_delete del = {.kind = kind,
-                                  .namespace_name = namespace_name,
-                                  .name = o->name,
-                                  .uid = o->uid,
-                                  .propagation = "Background"};
-        (*ret_left)++;
-        if (o->is_terminating)
-            continue;
-        rc = house_forgive(pass_delete(env, &del, err), err);
-    }
-    return rc;
-}
-
-static bool release(void *ctx, cJSON *namespace)
-{
-    (void)ctx;
-    return json_remove_str(json_at(namespace, "spec.finalizers"), "kubernetes");
-}
-
-static int empty(const struct pass_env *env, const struct object *o, struct loop_result *ret,
-                 struct err *err)
-{
-    size_t left = 0;
-    int rc = 0;
-    for (const struct kind *const *k = kinds_served; *k && rc == 0; k++)
-        if (!(*k)->is_cluster_scoped && !(*k)->is_review)
-            rc = empty_kind(env, *k, o->name, &left, err);
-    if (rc < 0)
-        return rc;
-    if (left > 0) {
-        ret->again_after_ms = EMPTYING_MS;
-        return 0;
-    }
-    struct pass_update update = {.kind = o->kind,
-                                 .namespace_name = "",
-                                 .name = o->name,
-                                 .uid = o->uid,
-                                 .change = release,
-                                 .field_manager = HOUSE_MANAGER};
-    rc = pass_update(env, &update, NULL, err);
-    if (rc == 0)
-        log_info("namespace emptied namespace=%s", o->name);
-    return rc;
-}
-
-int house_namespace_pass(const struct pass_env *env, const char *name, struct loop_result *ret,
-                         struct err *err)
-{
-    SCOPED(object_unref_p) struct object *o = NULL;
-    int rc = pass_get(env, &kind_namespace, "", name, &o, err);
-    if (rc < 0 || !o)
-        return rc;
-    return o->is_terminating ? empty(env, o, ret, err) : ensure_account(env, name, err);
 }
 
 /* ---- nodes for Pods ---- */
@@ -169,50 +89,15 @@ static char *choose_node(const struct pass_env *env, const struct object *pod, c
     return chosen;
 }
 
-/* What a scheduler says of a Pod: where it runs, or that it cannot. */
 struct placement {
-    const char *node; /* NULL = none */
-    const char *why;
+    const char *node, *why; /* one of them */
     const struct clock *clock;
 };
-
-static cJSON *scheduled_condition(const struct placement *p)
-{
-    char now[CLOCK_TEXT_SIZE];
-    cJSON *c = json_object();
-    clock_print_rfc3339(clock_unix_s(p->clock), now);
-    json_set_str(c, "lastTransitionTime", now);
-    if (!p->node) {
-        json_set_str(c, "message", p->why);
-        json_set_str(c, "reason", "Unschedulable");
-    }
-    json_set_str(c, "status", p->node ? "True" : "False");
-    json_set_str(c, "type", "PodScheduled");
-    return c;
-}
 
 static bool place(void *ctx, cJSON *pod)
 {
     const struct placement *p = ctx;
-    cJSON *list = json_at(pod, "status.conditions"), *c, *next;
-    if (json_str_or(pod, "spec.nodeName", "")[0])
-        return false;
-    if (!cJSON_IsArray(list)) {
-        list = json_array();
-        json_set_at(pod, "status.conditions", list);
-    }
-    for (c = list->child; c; c = next) {
-        next = c->next;
-        if (!str_equal(json_str(c, "type"), "PodScheduled"))
-            continue;
-        if (!p->node && str_equal(json_str(c, "message"), p->why))
-            return false; /* said already */
-        json_remove_node(list, c);
-    }
-    json_push(list, scheduled_condition(p));
-    if (p->node)
-        json_set_at(pod, "spec.nodeName", json_string(p->node));
-    return true;
+    return pod_set_scheduled(pod, p->node, p->why, clock_unix_s(p->clock));
 }
 
 int house_bind_pass(const struct pass_env *env, const char *namespace_name, const char *name,

@@ -14,7 +14,7 @@ int64_t house_deadline(const struct pass_env *env); /* of a read that begins now
 /* What was to be changed or deleted and is gone, or another one, meanwhile: as good. */
 int house_forgive(int rc, struct err *err);
 
-/* Namespaces: default ServiceAccount, or, on its way out, its content. */
+/* Namespaces: default ServiceAccount, or, on its way out, its content (house_namespaces.c). */
 int house_namespace_pass(const struct pass_env *env, const char *name, struct loop_result *ret,
                          struct err *err);
 /* A Pod without a node. */
@@ -35,6 +35,16 @@ int house_claim_pass(const struct pass_env *env, struct links *users, const char
 int house_volume_pass(const struct pass_env *env, const char *name, struct err *err);
 /* The class of volumes that every server has. */
 int house_class_pass(const struct pass_env *env, struct err *err);
+
+/* ---- EndpointSlices (house_slices.c); selected: keys of Services, which name the keys of Pods
+ * ---- */
+
+/* What a Pod's label is called below, and the one label, of those that a Service asks for, by which
+ * it is found. The caller's. */
+char *house_label_key(const char *namespace_name, const char *name, const char *value);
+char **house_selected_by(const struct object *service);
+int house_slices_pass(const struct pass_env *env, struct links *selected, const char *key,
+                      struct err *err);
 
 /* Roles that every server has (house_roles.c). */
 int house_roles_pass(const struct pass_env *env, struct err *err);

@@ -7,34 +7,13 @@
 #include "apiserver/http/params.h"
 #include "apiserver/http/respond.h"
 #include "apiserver/http/status.h"
+#include "apiserver/registry/scheduled.h"
 
 struct binding {
     const struct request *req;
     const char *node;
     const struct clock *clock;
 };
-
-static void set_scheduled(cJSON *pod, const struct clock *clock)
-{
-    cJSON *list = json_at(pod, "status.conditions"), *c, *scheduled = json_object();
-    char now[CLOCK_TEXT_SIZE];
-    clock_print_rfc3339(clock_unix_s(clock), now);
-    json_set_str(scheduled, "type", "PodScheduled");
-    json_set_str(scheduled, "status", "True");
-    json_set_str(scheduled, "lastTransitionTime", now);
-    if (!cJSON_IsArray(list)) {
-        list = json_array();
-        json_set_at(pod, "status.conditions", list);
-    }
-    cJSON_ArrayForEach(c, list)
-    {
-        if (str_equal(json_str(c, "type"), "PodScheduled")) {
-            json_replace_item(list, c, scheduled);
-            return;
-        }
-    }
-    json_push(list, scheduled);
-}
 
 static int refuse_binding(const struct binding *b, struct err *err, const char *why)
 {
@@ -57,8 +36,7 @@ static int bind(void *ctx, const cJSON *old, cJSON **ret, struct err *err)
     if (json_len(json_at(old, "spec.schedulingGates")) > 0)
         return refuse_binding(b, err, "the pod has non-empty .spec.schedulingGates");
     *ret = json_copy(old);
-    json_set_at(*ret, "spec.nodeName", json_string(b->node));
-    set_scheduled(*ret, b->clock);
+    (void)pod_set_scheduled(*ret, b->node, NULL, clock_unix_s(b->clock));
     return 0;
 }
 

@@ -3,6 +3,7 @@
 STANDALONE=1
 . "$(dirname "$0")/lib.sh"
 
+NODE_FLAGS=(--allowed-host-paths="$WORK/shelf")
 real_node_up "the node registers itself with a server without a cluster"
 SANDBOXES=/apis/agents.x-k8s.io/v1beta1/namespaces/default
 EXTENSIONS=/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/default
@@ -20,6 +21,39 @@ kube POST "$SANDBOXES/sandboxes" -H 'Content-Type: application/yaml' --data-bina
 ready "the example becomes Ready" "$SANDBOXES/sandboxes/hello"
 IP=$(kube GET "$SANDBOXES/sandboxes/hello" | jq -r '.status.podIPs[0]')
 like "it serves its page at the address of its status" "^hello from hello, first started" "$(curl -s --max-time 10 "http://$IP:8080/")"
+
+# ---- volumes: folders of the node's, and of the machine where that is allowed ----
+
+CLAIMS=/api/v1/namespaces/default/persistentvolumeclaims
+folders() { (cd "$DATA/claims" && echo *) | tr ' ' '\n' | sort; }
+KEPT=$(kube GET "$CLAIMS/data-hello" | jq -r .metadata.uid)
+is "the example's claim is bound to a folder that bears its uid" "Bound pvc-$KEPT $KEPT" "$(kube GET "$CLAIMS/data-hello" | jq -r '.status.phase + " " + .spec.volumeName') $(folders)"
+SPEC='"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}'
+create "$CLAIMS" '{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "brief"}, "spec": {'"$SPEC"'}}'
+for place in shelf forbidden; do
+    mkdir -p "$WORK/$place"
+    create /api/v1/persistentvolumes '{"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "'$place'"}, "spec": {"accessModes": ["ReadWriteOnce"],
+        "capacity": {"storage": "1Mi"}, "storageClassName": "'$place'", "hostPath": {"path": "'"$WORK/$place"'"}}}'
+    create "$CLAIMS" '{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "'$place'"}, "spec": {"storageClassName": "'$place'", '"$SPEC"'}}'
+done
+for claim in brief shelf forbidden; do
+    pod "with-$claim" 'del(.spec.nodeName) | .spec.volumes = [{name: "v", persistentVolumeClaim: {claimName: "'$claim'"}}] | main(.volumeMounts = [{name: "v", mountPath: "/v"}]) |
+        run("echo written > /v/file; sleep 100000")'
+done
+for claim in brief shelf; do comes "a Pod with the claim $claim runs" "with-$claim" "$READY"; done
+brief=$(kube GET "$CLAIMS/brief" | jq -r .metadata.uid)
+is "what it writes is in the folder of its claim" written "$(cat "$DATA/claims/$brief/file")"
+is "or where the volume is that somebody made" written "$(cat "$WORK/shelf/file")"
+told_of_mount() { kube GET "/api/v1/namespaces/default/events?fieldSelector=reason=FailedMount" | jq -e 'any(.items[]; .message | contains("--allowed-host-paths"))' >/dev/null; }
+t "a volume elsewhere on the machine is not mounted, as an event says" within 60 told_of_mount
+is "and nothing was written there" "" "$(ls "$WORK/forbidden")"
+for claim in brief shelf forbidden; do kube DELETE "$CLAIMS/$claim" >/dev/null; done
+t "a claim in use stays" kube GET "$CLAIMS/brief"
+for claim in brief shelf forbidden; do pod_delete "with-$claim"; done
+claim_gone() { ! kube GET "$CLAIMS/$1" 2>/dev/null; }
+for claim in brief shelf forbidden; do t "without its Pod the claim $claim goes" within 60 claim_gone "$claim"; done
+is "the volume that was made for it as well; others are kept" "Bound Released Released" \
+    "$(kube GET /api/v1/persistentvolumes | jq -r '[.items[].status.phase] | sort | join(" ")')"
 
 # ---- a pool ----
 
@@ -47,6 +81,11 @@ real_node_up "server and node start again after kill -9 of both"
 ready "the claim is Ready still" "$EXTENSIONS/sandboxclaims/mine"
 is "in the same container" "$ID" "$(container "$POD")"
 t "the pool is full" within 90 pool_is_full
+
+only_kept() { [ "$(folders)" = "$KEPT" ]; }
+t "of claims' folders only that of a claim is left" within 30 only_kept
+is "with its data" 1 "$(grep -c started "$DATA/claims/$KEPT/starts")"
+is "and what somebody gave away has kept what was written" written "$(cat "$WORK/shelf/file")"
 
 # ---- the end ----
 

@@ -121,6 +121,14 @@ START_TEST(test_namespace)
     ck_assert(is_there(&kind_config_map, "x", "held"));
     ck_assert(is_there(&kind_namespace, "", "x"));
     ck_assert(is_there(&kind_config_map, "y", "c"));
+    SCOPED(json_free_p) cJSON *namespace = get(&kind_namespace, "", "x");
+    SCOPED_FREE char *told = json_to_str(json_at(namespace, "status.conditions"));
+    ck_assert_ptr_nonnull(strstr(told, "finalizers remaining: x.org/f in 1 resource instances"));
+    ck_assert_ptr_nonnull(strstr(told, "configmaps. has 2 resource instances"));
+    look_at_namespace("x");
+    SCOPED(json_free_p) cJSON *later = get(&kind_namespace, "", "x");
+    SCOPED_FREE char *then = json_to_str(json_at(later, "status.conditions"));
+    ck_assert_ptr_nonnull(strstr(then, "configmaps. has 1 resource instances"));
 }
 END_TEST
 
@@ -419,6 +427,122 @@ START_TEST(test_lost_volume)
 }
 END_TEST
 
+/* ---- EndpointSlices ---- */
+
+static struct links *selected;
+
+static void setup_slices(void)
+{
+    setup();
+    selected = links_new();
+}
+
+static void teardown_slices(void)
+{
+    links_free(selected);
+    teardown();
+}
+
+/* The only slice there is; NULL = there is none. */
+static cJSON *look_at_service(const char *name)
+{
+    SCOPED(err_fini) struct err err = {0};
+    SCOPED_FREE char *key = pass_key("x", name);
+    SCOPED(list_result_fini) struct list_result found = {0};
+    int rc = house_slices_pass(&env, selected, key, &err);
+    ck_assert_msg(rc == 0, "%s: %s", name, err_text(&err));
+    ck_assert_int_eq(registry_list(w.registry,
+                                   &(struct list_request){.kind = &kind_endpoint_slice,
+                                                          .namespace_name = "x",
+                                                          .version = {READ_ANY, 0}},
+                                   &found, &err),
+                     0);
+    ck_assert_uint_le(found.n, 1);
+    return found.n ? object_tree(found.objects[0]) : NULL;
+}
+
+static void expect_endpoints(const char *name, const char *expected)
+{
+    SCOPED(json_free_p) cJSON *slice = look_at_service(name);
+    SCOPED(buf_fini) struct buf text = {0};
+    const cJSON *e, *p;
+    cJSON_ArrayForEach(e, json_get(slice, "endpoints"))
+    {
+        const cJSON *c = json_get(e, "conditions");
+        buf_printf(&text, "%s%s=%s%s%s%s", text.len ? " " : "",
+                   json_str_or(e, "targetRef.name", ""),
+                   json_get(e, "addresses")->child->valuestring,
+                   json_bool_or(c, "ready", false) ? " ready" : "",
+                   json_bool_or(c, "serving", false) ? " serving" : "",
+                   json_bool_or(c, "terminating", false) ? " terminating" : "");
+    }
+    cJSON_ArrayForEach(p, json_get(slice, "ports"))
+    {
+        buf_printf(&text, " :%lld", (long long)json_i64_or(p, "port", 0));
+    }
+    ck_assert_str_eq(buf_cstr(&text), expected);
+}
+
+static void make_pod(const char *name, const char *app, const char *ip, const char *phase,
+                     const char *ready)
+{
+    SCOPED_FREE char *members = xasprintf(
+        "\"metadata\":{\"name\":\"%s\",\"labels\":{\"app\":\"%s\",\"tier\":\"a\"}},\"spec\":{"
+        "\"nodeName\":\"n\",\"containers\":[{\"name\":\"m\",\"image\":\"i\",\"ports\":[{\"name\":"
+        "\"web\",\"containerPort\":8080}]}]},\"status\":{\"phase\":\"%s\",\"podIP\":\"%s\","
+        "\"conditions\":[{\"type\":\"Ready\",\"status\":\"%s\"}]}",
+        name, app, phase, ip, ready);
+    make_and_forget(&kind_pod, "x", members);
+}
+
+START_TEST(test_slices)
+{
+    make_and_forget(&kind_service, "x",
+                    "\"metadata\":{\"name\":\"s\",\"labels\":{\"own\":\"label\"}},\"spec\":{"
+                    "\"clusterIP\":\"None\",\"selector\":{\"app\":\"web\",\"tier\":\"a\"},"
+                    "\"ports\":[{\"port\":80,\"targetPort\":\"web\"},{\"name\":\"plain\","
+                    "\"port\":81}]}");
+    expect_endpoints("s", " :81"); /* the other's number is known with a Pod */
+    SCOPED(json_free_p) cJSON *slice = look_at_service("s");
+    SCOPED_FREE char *labels = json_to_str(json_at(slice, "metadata.labels"));
+    ck_assert_str_eq(labels, "{\"endpointslice.kubernetes.io/managed-by\":"
+                             "\"endpointslice-controller.k8s.io\","
+                             "\"kubernetes.io/service-name\":\"s\",\"own\":\"label\","
+                             "\"service.kubernetes.io/headless\":\"\"}");
+    ck_assert_str_eq(json_str_or(slice, "addressType", ""), "IPv4");
+    const cJSON *owner = json_at(slice, "metadata.ownerReferences");
+    ck_assert_str_eq(json_str_or(owner ? owner->child : NULL, "kind", ""), "Service");
+    make_pod("a", "web", "10.0.0.1", "Running", "True");
+    make_pod("b", "web", "10.0.0.2", "Running", "False");
+    make_pod("done", "web", "10.0.0.3", "Succeeded", "False");
+    make_pod("starting", "web", "", "Pending", "False");
+    make_pod("other", "db", "10.0.0.4", "Running", "True");
+    expect_endpoints("s", "a=10.0.0.1 ready serving b=10.0.0.2 :8080 :81");
+    SCOPED(json_free_p) cJSON *before = look_at_service("s");
+    SCOPED(json_free_p) cJSON *after = look_at_service("s");
+    ck_assert(json_equal(before, after)); /* nothing is written twice */
+    char **of_a = links_to(selected, "x/a"), **of_other = links_to(selected, "x/other");
+    ck_assert(of_a && strv_has(of_a, "x/s"));
+    ck_assert_ptr_null(of_other);
+    strv_free(of_a);
+    drop(&kind_pod, "x", "a", NULL);
+    expect_endpoints("s", "a=10.0.0.1 serving terminating b=10.0.0.2 :8080 :81");
+}
+END_TEST
+
+START_TEST(test_services_without_slices)
+{
+    make_and_forget(&kind_service, "x",
+                    "\"metadata\":{\"name\":\"bare\"},\"spec\":{\"clusterIP\":\"None\"}");
+    make_and_forget(&kind_service, "x",
+                    "\"metadata\":{\"name\":\"alias\"},\"spec\":{\"type\":\"ExternalName\","
+                    "\"externalName\":\"example.org\",\"selector\":{\"app\":\"web\"}}");
+    ck_assert_ptr_null(look_at_service("bare"));
+    ck_assert_ptr_null(look_at_service("alias"));
+    ck_assert_ptr_null(look_at_service("gone"));
+}
+END_TEST
+
 /* ---- owners ---- */
 
 static void ignore(void *ctx, const char *key)
@@ -581,5 +705,10 @@ SUITE(house)
     tcase_add_test(tc, test_reserved_volume);
     tcase_add_test(tc, test_claim_in_use);
     tcase_add_test(tc, test_lost_volume);
+    suite_add_tcase(s, tc);
+    tc = tcase_create("slices");
+    tcase_add_checked_fixture(tc, setup_slices, teardown_slices);
+    tcase_add_test(tc, test_slices);
+    tcase_add_test(tc, test_services_without_slices);
     suite_add_tcase(s, tc);
 }
