@@ -125,6 +125,9 @@ check: deps layers ## layers, calls, unit and HTTP tests, functional tests, corp
 check-san: deps ## unit and HTTP tests under address+undefined, then thread sanitizer
 	$(Q)$(MAKE) --no-print-directory SAN=address,undefined WERROR=1 units && tests/run units build/$(notdir $(CC))-address-undefined
 	$(Q)$(MAKE) --no-print-directory SAN=thread WERROR=1 units && tests/run units build/$(notdir $(CC))-thread
+functional: deps ## what is asked of a real cluster, of a server without one and a simulated node (minutes; no root)
+	$(Q)$(MAKE) --no-print-directory WERROR=1 all
+	$(Q)tests/compat/clients make && tests/run standalone $(OUT)
 test: deps ## everything automated, on a real cluster too; ends in `N passed, N failed, N skipped`
 	$(Q)tests/run all
 soak: deps ## a thousand claimers against three servers whose leader is killed every 5 s, 20 times (half an hour)

@@ -4,26 +4,19 @@
 # shellcheck source=tests/compat/lib.sh
 . "$(dirname "$0")/lib.sh"
 namespace "$NS"
-[ -n "$CLUSTER_NETNS" ] || { skip "the server's own port" "the cluster has no network of its own" && exit 0; }
+lacks aggregator || [ -n "$CLUSTER_NETNS" ] || { skip "the server's own port" "the cluster has no network of its own" && exit 0; }
 programs=$("$CLIENTS" go)
 [ -x "$programs/watches" ] || bail "there is no client-go: tests/compat/clients make go"
-for file in ca.crt tls.crt tls.key; do
-    kubectl -n "$SYSTEM" get secret sandbox-apiserver-etcd -o "jsonpath={.data.${file/./\\.}}" | base64 -d >"$WORK/etcd-$file"
-done
-kubectl -n "$SYSTEM" get secret sandbox-apiserver-tls -o 'jsonpath={.data.ca\.crt}' | base64 -d >"$WORK/serving-ca.crt"
+server_certificate
 
 # What happens to the server meanwhile; `watches` calls these.
-replace_server() { kubectl -n "$SYSTEM" rollout restart deployment/sandbox-apiserver && kubectl -n "$SYSTEM" rollout status deployment/sandbox-apiserver --timeout 120s; }
-etcd_call() {
-    curl -sSf --max-time 10 --cacert "$WORK/etcd-ca.crt" --cert "$WORK/etcd-tls.crt" --key "$WORK/etcd-tls.key" -d "$2" "https://etcd.$SYSTEM.svc:2379/v3/$1"
-}
 # forget_history: neither etcd nor a server that starts anew knows what was before, and the old one is gone.
 forget_history() {
     local revision
     revision=$(etcd_call kv/range '{"key":"AA=="}' | jq -r .header.revision) &&
         etcd_call kv/compaction "{\"revision\":\"$revision\",\"physical\":true}" && replace_server && within 60 one_server
 }
-declare -f kill_server replace_server etcd_call forget_history within one_server >"$WORK/server"
-export SYSTEM WORK
+declare -f kill_server replace_server secret_file etcd_call forget_history within one_server >"$WORK/server"
+export SYSTEM WORK CLUSTER CLUSTER_STATE
 
-relay env BASH_ENV="$WORK/server" "$CLUSTER" run "$programs/watches" "$KUBECONFIG" "$NS" "https://sandbox-apiserver.$SYSTEM.svc" "$WORK/serving-ca.crt"
+relay env BASH_ENV="$WORK/server" "$CLUSTER" run "$programs/watches" "$KUBECONFIG" "$NS" "$SERVER_URL" "$WORK/serving-ca.crt"

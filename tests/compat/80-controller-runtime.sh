@@ -7,5 +7,5 @@ namespace "$NS"
 programs=$("$CLIENTS" go)
 [ -x "$programs/manager" ] || bail "there is no controller-runtime: tests/compat/clients make go"
 declare -f kill_server >"$WORK/server"
-export SYSTEM
+export SYSTEM CLUSTER
 relay env BASH_ENV="$WORK/server" "$programs/manager" "$KUBECONFIG" "$NS"

@@ -22,11 +22,3 @@ relay() {
     done < <("$@" 2>&1; echo "ended $?")
     is "${2##*/} came to its end" "ended 0" "$end"
 }
-
-# kill_server: its process in the pod of the cluster, as a crash would.
-kill_server() {
-    local container process
-    container=$(kubectl -n "$SYSTEM" get pods -l app.kubernetes.io/component=server -o 'jsonpath={.items[0].status.containerStatuses[0].containerID}')
-    process=$(grep -l -- "${container#*//}" /proc/[0-9]*/cgroup 2>/dev/null | grep -oE '[0-9]+')
-    [ -n "$container" ] && [ -n "$process" ] && kill -KILL "$process"
-}

@@ -5,12 +5,8 @@
 [ -n "$CLUSTER_NETNS" ] || { skip "the server's metrics" "the cluster has no network of its own" && exit 0; }
 namespace "$NS"
 WATCHES=30
-metrics() {
-    direct /metrics --cert "$CLUSTER_PKI/front-proxy-client.crt" --key "$CLUSTER_PKI/front-proxy-client.key" \
-        -H 'X-Remote-User: admin' -H 'X-Remote-Group: system:masters'
-}
 # metric PATTERN: the sum of its series, 0 without.
-metric() { metrics | awk -v p="$1" '$0 ~ p { n += $2 } END { print n + 0 }'; }
+metric() { server_metrics | awk -v p="$1" '$0 ~ p { n += $2 } END { print n + 0 }'; }
 watching() { [ "$(metric '^apiserver_longrunning_requests.*resource="sandboxes".*scope="namespace"')" -ge "$1" ]; }
 not_watching() { [ "$(metric '^apiserver_longrunning_requests.*resource="sandboxes".*scope="namespace"')" = 0 ]; }
 seen() { [ "$(grep -l "\"name\":\"$1\"" "$WORK"/watch.* 2>/dev/null | wc -l)" = $WATCHES ]; }

@@ -3,8 +3,6 @@
 # shellcheck source=tests/e2e/lib.sh
 . "$(dirname "$0")/lib.sh"
 namespace "$NS"
-# rolled_out WORKLOAD: once its controller has seen that the pod is going.
-rolled_out() { sleep 1 && kubectl -n "$SYSTEM" rollout status "$1" --timeout 60s; }
 
 create before >/dev/null
 t "a Sandbox is ready" kubectl -n "$NS" wait --for=condition=Ready sandbox/before --timeout 60s
@@ -12,14 +10,10 @@ pod=$(value pod/before .metadata.uid)
 old=$(value sandbox/before '.metadata.uid}/{.metadata.resourceVersion')
 # An informer as controllers have it: kubectl's own watch ends with its connection, so a list and a watch from its version.
 version=$(kubectl get --raw "$GROUP/namespaces/$NS/sandboxes" | jq -r .metadata.resourceVersion)
-server=$(kubectl -n "$SYSTEM" get pods -l app.kubernetes.io/component=server -o name)
 
 began=$EPOCHREALTIME
-t "the server's pod is deleted" kubectl -n "$SYSTEM" delete "$server" --wait=false
-t "another one becomes ready" rolled_out deployment/sandbox-apiserver
-for service in "${APISERVICES[@]}"; do
-    t "$service is Available" kubectl wait --for=condition=Available "apiservice/$service" --timeout 60s
-done
+t "the server's pod is deleted, and another one becomes ready" lose_server
+services_available
 t "the list is served" within 30 kubectl -n "$NS" get sandboxes
 echo "# served again $(awk -v a="$began" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f", b - a }') s after the deletion"
 is "the object is the same" "$old" "$(value sandbox/before '.metadata.uid}/{.metadata.resourceVersion')"
@@ -35,7 +29,6 @@ like "and sees all that came after" '^MODIFIED after True$' "$(printf '%s\n' "$e
     jq -r '"\(.type) \(.object.metadata.name) \([.object.status.conditions[]? | select(.type == "Ready") | .status] | first)"')"
 
 # --- its etcd ---
-kubectl -n "$SYSTEM" delete pod etcd-0 --wait=false >/dev/null
-t "etcd comes back after its pod was deleted" rolled_out statefulset/etcd
+t "etcd comes back after its pod was deleted" lose_store
 t "the same objects are served again" within 60 kubectl -n "$NS" get sandbox before after
 t "and can be written" within 30 kubectl -n "$NS" label sandbox after e2e=yes --overwrite

@@ -35,6 +35,4 @@ sleep 5
 touch "$WORK/enough"
 wait $asker
 is "no request failed meanwhile (of $(($(cat "$WORK/asked") * 2)))" "" "$(cat "$WORK/failures")"
-for service in "${APISERVICES[@]}"; do
-    t "$service is Available" kubectl wait --for=condition=Available "apiservice/$service" --timeout 60s
-done
+services_available

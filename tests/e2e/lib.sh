@@ -6,7 +6,7 @@
 # shellcheck shell=bash disable=SC2034
 set -uo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-CLUSTER=$ROOT/hack/cluster/cluster
+CLUSTER=${TEST_CLUSTER:-$ROOT/hack/cluster/cluster} # or tests/standalone/try, which answers the same words
 SYSTEM=agent-sandbox-system
 APISERVICES=(v1beta1.agents.x-k8s.io v1beta1.extensions.agents.x-k8s.io)
 GROUP=/apis/agents.x-k8s.io/v1beta1
@@ -101,8 +101,8 @@ ${2:+  $2
 E
 }
 
-# template NAME COLOUR [COMMAND [RESTART-POLICY]]: a SandboxTemplate with a Service and one container that sleeps, or runs the command;
-# COLOUR is in its environment, to change.
+# template NAME COLOUR [COMMAND [RESTART-POLICY]]: a SandboxTemplate with a Service and one container that sleeps, or runs the command,
+# which ends by itself (a simulated node, which runs nothing, is told so); COLOUR is in its environment, to change.
 template() {
     cat <<E
 apiVersion: extensions.agents.x-k8s.io/v1beta1
@@ -111,7 +111,8 @@ metadata: {name: $1}
 spec:
   service: true
   podTemplate:
-    spec:
+${3:+    metadata: {annotations: {node.agent-sandbox.dev/fault: exit\}\}
+}    spec:
       restartPolicy: ${4:-Always}
       terminationGracePeriodSeconds: 1
       containers:
@@ -172,15 +173,39 @@ request() {
     cat "$WORK/body"
 }
 
+# secret_file SECRET FILE: what is in it.
+secret_file() { kubectl -n "$SYSTEM" get secret "$1" -o "jsonpath={.data.${2/./\\.}}" | base64 -d; }
+# server_certificate: the authority of the server's own port, at SERVER_URL, is in $WORK/serving-ca.crt.
+SERVER_URL=https://sandbox-apiserver.$SYSTEM.svc
+server_certificate() { secret_file sandbox-apiserver-tls ca.crt >"$WORK/serving-ca.crt"; }
+
 # direct PATH [CURL-ARGUMENT...]: straight to the server's own port, past kube-apiserver. Prints `CODE BODY`.
 direct() {
     local path=$1
     shift
-    kubectl -n "$SYSTEM" get secret sandbox-apiserver-tls -o 'jsonpath={.data.ca\.crt}' | base64 -d >"$WORK/serving-ca.crt"
+    server_certificate
     "$CLUSTER" run curl -sS --max-time 20 -A e2e --cacert "$WORK/serving-ca.crt" -w '\n%{http_code}' \
-        "https://sandbox-apiserver.$SYSTEM.svc:443$path" "$@" >"$WORK/direct" 2>&1
+        "$SERVER_URL$path" "$@" >"$WORK/direct" 2>&1
     echo "$(tail -n 1 "$WORK/direct") $(head -n -1 "$WORK/direct")"
 }
+
+# services_available: kube-apiserver finds the server.
+services_available() {
+    local service
+    ! lacks aggregator "${APISERVICES[@]/%/ is Available}" || return 0
+    for service in "${APISERVICES[@]}"; do
+        t "$service is Available" kubectl wait --for=condition=Available "apiservice/$service" --timeout 60s
+    done
+}
+
+# server_metrics: of the server itself, after the code of the answer.
+server_metrics() {
+    direct /metrics --cert "$CLUSTER_PKI/front-proxy-client.crt" --key "$CLUSTER_PKI/front-proxy-client.key" \
+        -H 'X-Remote-User: admin' -H 'X-Remote-Group: system:masters'
+}
+
+# lacks PART [TEXT...]: nothing of a real cluster; elsewhere the texts of what cannot be tried are said to be skipped, with the reason.
+lacks() { return 1; }
 
 # certificate NAME SUBJECT [CA]: a client certificate signed by an authority of the cluster (ca, front-proxy-ca) or, for
 # CA "self", by nobody. Files $WORK/NAME.crt and .key.
@@ -207,6 +232,29 @@ deploy() {
 # one_server: the old one has ended, so it leads no more.
 one_server() { [ "$(kubectl -n "$SYSTEM" get pods -o name -l app.kubernetes.io/component=server | wc -l)" = 1 ]; }
 
+# rolled_out WORKLOAD: once its controller has seen that the pod is going.
+rolled_out() { sleep 1 && kubectl -n "$SYSTEM" rollout status "$1" --timeout 60s; }
+# lose_server, lose_store: its pod is deleted, and another one becomes ready.
+lose_server() {
+    kubectl -n "$SYSTEM" delete "$(kubectl -n "$SYSTEM" get pods -l app.kubernetes.io/component=server -o name)" --wait=false && rolled_out deployment/sandbox-apiserver
+}
+lose_store() { kubectl -n "$SYSTEM" delete pod etcd-0 --wait=false && rolled_out statefulset/etcd; }
+# kill_server: its process in the pod of the cluster, as a crash would.
+kill_server() {
+    local container process
+    container=$(kubectl -n "$SYSTEM" get pods -l app.kubernetes.io/component=server -o 'jsonpath={.items[0].status.containerStatuses[0].containerID}')
+    process=$(grep -l -- "${container#*//}" /proc/[0-9]*/cgroup 2>/dev/null | grep -oE '[0-9]+')
+    [ -n "$container" ] && [ -n "$process" ] && kill -KILL "$process"
+}
+# etcd_call METHOD BODY: of the server's store; the certificates that it needs are fetched once.
+etcd_call() {
+    local file
+    for file in ca.crt tls.crt tls.key; do [ -s "$WORK/etcd-$file" ] || secret_file sandbox-apiserver-etcd "$file" >"$WORK/etcd-$file"; done
+    curl -sSf --max-time 10 --cacert "$WORK/etcd-ca.crt" --cert "$WORK/etcd-tls.crt" --key "$WORK/etcd-tls.key" -d "$2" "https://etcd.$SYSTEM.svc:2379/v3/$1"
+}
+# replace_server: by another one of the same form; returns when it serves.
+replace_server() { kubectl -n "$SYSTEM" rollout restart deployment/sandbox-apiserver && kubectl -n "$SYSTEM" rollout status deployment/sandbox-apiserver --timeout 120s; }
+
 # with_arguments ARGUMENT...: the server runs with these as well, until the end of the test.
 ARGUMENTS=/spec/template/spec/containers/0/args
 ARGUMENTS_BEFORE=
@@ -230,4 +278,4 @@ trap finish EXIT
 settings=$("$CLUSTER" env)
 eval "$settings"
 NS=e2e-$(basename "${BASH_SOURCE[-1]}" .sh)-$RANDOM
-[ -n "${WITHOUT_SERVER:-}" ] || kubectl get apiservice "${APISERVICES[@]}" >/dev/null 2>&1 || bail "the server is not installed: hack/install --dev"
+[ -n "${WITHOUT_SERVER:-}" ] || lacks aggregator || kubectl get apiservice "${APISERVICES[@]}" >/dev/null 2>&1 || bail "the server is not installed: hack/install --dev"
