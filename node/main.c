@@ -9,10 +9,12 @@
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/base/str.h"
+#include "apiserver/kube/config.h"
 #include "node/command.h"
 #include "node/dns.h"
 #include "node/engine.h"
 #include "node/runner.h"
+#include "node/serve.h"
 #include "node/simulate.h"
 
 struct options {
@@ -21,6 +23,8 @@ struct options {
     struct engine_config engine;
     const char *socket, *address, *network, *interface, *subnet, *pause, *domain;
     const char *dns_program;
+    const char *cert_file, *key_file, *ca_file;
+    int64_t port;
     char **dns, **host_paths, **capabilities, **runtimes;
     int64_t nodes, pods, workers, lease_ms;
     int64_t start_ms, slow_ms, run_ms, restart_ms, stop_ms;
@@ -51,7 +55,15 @@ static const struct flag flag_rows[] = {
     {"storage-driver", FLAG_STRING, AT(engine.storage), "overlay", 0, 0, "of the engine"},
     {"runtime-classes", FLAG_LIST, AT(runtimes), "", 0, 0,
      "CLASS=RUNTIME,...: the engine's runtime for each runtimeClassName; others are refused"},
-    {"address", FLAG_STRING, AT(address), "127.0.0.1", 0, 0, "of the node, as Pods are told"},
+    {"address", FLAG_STRING, AT(address), "127.0.0.1", 0, 0,
+     "of the node, as Pods are told; its server listens there"},
+    {"port", FLAG_INT, AT(port), "10250", 0, 65535,
+     "of its server, for logs, exec, attach and port-forward; 0 = any that is free"},
+    {"tls-cert-file", FLAG_STRING, AT(cert_file), NULL, 0, 0,
+     "the server's certificate; absent = that of --kubeconfig"},
+    {"tls-private-key-file", FLAG_STRING, AT(key_file), NULL, 0, 0, "its key"},
+    {"client-ca-file", FLAG_STRING, AT(ca_file), NULL, 0, 0,
+     "authorities of the server's clients; absent = that of --kubeconfig"},
     {"network", FLAG_STRING, AT(network), "agent-sandbox", 0, 0,
      "the engine's network of Pods; made when it is not there"},
     {"network-interface", FLAG_STRING, AT(interface), "sandbox0", 0, 0, "its bridge"},
@@ -187,12 +199,41 @@ static int start_dns(const struct options *o, struct kube *kube, struct dns **re
                      ret, err);
 }
 
-static int start_runner(const struct options *o, char *const *dns, struct kube *kube,
-                        struct podman *podman, struct fetch *fetch, struct runner **ret,
-                        struct err *err)
+static const char *name_of(const struct options *o, char *host, size_t n)
 {
-    char host[256] = "";
-    gethostname(host, sizeof host - 1);
+    gethostname(host, n - 1);
+    return o->name ? o->name : host;
+}
+
+/* NULL without a certificate to show; then the cluster is not told of a server either. */
+static int make_server(const struct options *o, struct kube *kube, struct podman *podman,
+                       const char *name, struct serve **ret, struct err *err)
+{
+    SCOPED(kube_config_fini) struct kube_config c = {0};
+    int rc = kube_config_load(o->kubeconfig, &c, err);
+    if (rc < 0)
+        return rc;
+    struct serve_config config = {
+        .kube = kube,
+        .podman = podman,
+        .name = name,
+        .address = o->address,
+        .port = (int)o->port,
+        .cert_file = o->cert_file ? o->cert_file : c.cert_file,
+        .key_file = o->key_file ? o->key_file : c.key_file,
+        .ca_file = o->ca_file ? o->ca_file : c.ca_file,
+    };
+    if (config.cert_file && config.key_file && config.ca_file)
+        return serve_new(&config, ret, err);
+    log_warn("no server: --kubeconfig has no certificate, and neither --tls-cert-file nor "
+             "--client-ca-file are given; logs, exec, attach and port-forward do not work");
+    return 0;
+}
+
+static int start_runner(const struct options *o, char *const *dns, struct kube *kube,
+                        struct podman *podman, struct fetch *fetch, const char *name, int port,
+                        struct runner **ret, struct err *err)
+{
     SCOPED_FREE char *pause = o->pause ? xstrdup(o->pause) : command_find_pause();
     if (!pause)
         return err_set(err, ERR_NOT_FOUND, "there is no sandbox-pause; --pause says where it is");
@@ -202,8 +243,9 @@ static int start_runner(const struct options *o, char *const *dns, struct kube *
             .podman = podman,
             .fetch = fetch,
             .clock = &clock_system,
-            .name = o->name ? o->name : host,
+            .name = name,
             .address = o->address,
+            .port = port,
             .folder = o->engine.folder,
             .network = o->network,
             .interface = o->interface,
@@ -226,6 +268,9 @@ static int run_containers(const struct options *o, struct kube *kube, struct fet
                           const sigset_t *signals)
 {
     SCOPED(err_fini) struct err err = {0};
+    char host[256] = "";
+    const char *name = name_of(o, host, sizeof host);
+    struct serve *serve = NULL;
     struct engine *engine = NULL;
     struct runner *runner = NULL;
     struct podman *podman = NULL;
@@ -237,11 +282,17 @@ static int run_containers(const struct options *o, struct kube *kube, struct fet
         rc = start_dns(o, kube, &dns, &servers, &err);
     }
     if (rc == 0)
-        rc = start_runner(o, servers, kube, podman, fetch, &runner, &err);
+        rc = make_server(o, kube, podman, name, &serve, &err);
+    if (rc == 0)
+        rc = start_runner(o, servers, kube, podman, fetch, name, serve ? serve_port(serve) : 0,
+                          &runner, &err);
+    if (rc == 0 && serve)
+        serve_start(serve, runner);
     if (rc == 0)
         wait_for_end(signals);
     else
         log_error("cannot start: %s", err_text(&err));
+    serve_stop(serve);
     runner_stop(runner);
     dns_stop(dns);
     strv_free(servers);

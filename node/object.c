@@ -86,6 +86,8 @@ cJSON *object_node_status(const struct node_facts *facts, int64_t now_unix_s)
     json_set_at(node, "status.capacity", room(facts));
     json_set_at(node, "status.allocatable", room(facts));
     json_set_at(node, "status.addresses", addresses);
+    if (facts->port)
+        json_set_at(node, "status.daemonEndpoints.kubeletEndpoint.Port", json_int(facts->port));
     json_set_at(node, "status.conditions", condition_list(facts, at));
     json_set_at(node, "status.nodeInfo.kubeletVersion",
                 json_string(facts->is_simulated ? "simulated" : "sandbox-node " VERSION));

@@ -12,6 +12,7 @@ struct node_facts {
     int pods;                   /* room */
     bool is_simulated;          /* room for whatever Pods ask for: only their number is limited */
     int64_t cpus, memory_bytes; /* of one that is not simulated */
+    int port;                   /* of its server; 0 = it has none */
 };
 cJSON *object_node(const struct node_facts *facts);
 /* A strategic merge patch. */

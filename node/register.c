@@ -5,11 +5,12 @@
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
 
-struct node_facts register_facts(const char *name, const char *address, int pods)
+struct node_facts register_facts(const char *name, const char *address, int port, int pods)
 {
     return (struct node_facts){
         .name = name,
         .address = address,
+        .port = port,
         .pods = pods,
         .cpus = sysconf(_SC_NPROCESSORS_ONLN),
         .memory_bytes = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE),

@@ -5,7 +5,7 @@
 #include "node/object.h"
 
 /* The machine's own. name and address are borrowed. */
-struct node_facts register_facts(const char *name, const char *address, int pods);
+struct node_facts register_facts(const char *name, const char *address, int port, int pods);
 /* Makes the Node unless it is there, and writes its status. */
 int register_node(struct kube *kube, const struct node_facts *facts, int64_t now_unix_s,
                   struct err *err);

@@ -376,6 +376,35 @@ static int work(void *ctx, const char *uid, struct loop_result *ret)
     return rc == -ERR_CONFLICT || rc == -ERR_NOT_FOUND ? 0 : rc;
 }
 
+/* ---- look-up ---- */
+
+struct wanted {
+    const char *namespace_name, *name;
+    cJSON *pod;
+};
+
+static bool find_named(void *ctx, const char *uid, void *value)
+{
+    (void)uid;
+    struct wanted *w = ctx;
+    const struct run *run = value;
+    if (run->is_gone || strcmp(json_str_or(run->newest, "metadata.name", ""), w->name) != 0 ||
+        strcmp(json_str_or(run->newest, "metadata.namespace", ""), w->namespace_name) != 0)
+        return true;
+    w->pod = json_copy(run->newest);
+    return false;
+}
+
+bool runner_find_pod(struct runner *r, const char *namespace_name, const char *name, cJSON **ret)
+{
+    struct wanted w = {.namespace_name = namespace_name, .name = name};
+    pthread_mutex_lock(&r->lock);
+    map_each(r->runs, find_named, &w);
+    pthread_mutex_unlock(&r->lock);
+    *ret = w.pod;
+    return w.pod != NULL;
+}
+
 /* ---- the node ---- */
 
 static int claims_work(struct runner *r, struct loop_result *ret)
@@ -395,7 +424,8 @@ static int node_work(void *ctx, const char *key, struct loop_result *ret)
         return claims_work(r, ret);
     SCOPED(err_fini) struct err err = {0};
     int rc = 0;
-    struct node_facts facts = register_facts(r->config.name, r->config.address, r->config.pods);
+    struct node_facts facts =
+        register_facts(r->config.name, r->config.address, r->config.port, r->config.pods);
     ret->again_after_ms = r->config.lease_ms;
     if (!r->is_registered)
         rc = register_node(r->config.kube, &facts, clock_unix_s(r->config.clock), &err);

@@ -15,6 +15,7 @@ struct runner_config {
     struct fetch *fetch; /* for probes */
     const struct clock *clock;
     const char *name, *address;               /* of the node */
+    int port;                                 /* of its server; 0 = it has none */
     const char *folder;                       /* of Pods and claims, absolute */
     const char *network, *interface, *subnet; /* where Pods get their addresses */
     const char *pause_program;
@@ -30,3 +31,5 @@ struct runner;
 /* Errors: the engine cannot do what is needed. */
 int runner_start(const struct runner_config *config, struct runner **ret, struct err *err);
 void runner_stop(struct runner *r); /* waits for calls under way; frees; containers stay */
+/* The Pod of that name as the cluster has it, a copy; false when there is none here. Any thread. */
+bool runner_find_pod(struct runner *r, const char *namespace_name, const char *name, cJSON **ret);

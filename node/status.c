@@ -7,6 +7,7 @@
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/base/str.h"
+#include "node/lookup.h"
 
 static void add_time(cJSON *o, const char *name, int64_t unix_ms)
 {
@@ -143,7 +144,7 @@ static void add_conditions(const struct status_input *in, cJSON *status)
 
 static char *container_id(const struct instance *i)
 {
-    return xasprintf("podman://%s", i->id);
+    return xasprintf(LOOKUP_SCHEME "%s", i->id);
 }
 
 static cJSON *terminated(const struct instance *i)

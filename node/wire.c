@@ -148,9 +148,6 @@ void wire_free(struct wire *w)
 {
     if (!w)
         return;
-    if (w->ssl && SSL_is_init_finished(w->ssl))
-        SSL_shutdown(w->ssl); /* a word of good-bye, if there is room for it */
-    ERR_clear_error();
     SSL_free(w->ssl);
     close(w->fd);
     free(w);
@@ -199,6 +196,18 @@ bool wire_has_more(const struct wire *w)
     return SSL_pending(w->ssl) > 0;
 }
 
+ssize_t wire_receive(struct wire *w, void *p, size_t n, int stop_fd, int64_t deadline_ms,
+                     struct err *err)
+{
+    ssize_t done;
+    while ((done = wire_read(w, p, n)) == 0) {
+        int rc = wait_for(w, w->read_wants, stop_fd, deadline_ms, err);
+        if (rc < 0)
+            return rc;
+    }
+    return done > 0 ? done : 0;
+}
+
 int wire_send(struct wire *w, const void *p, size_t n, int stop_fd, int64_t deadline_ms,
               struct err *err)
 {
@@ -214,4 +223,18 @@ int wire_send(struct wire *w, const void *p, size_t n, int stop_fd, int64_t dead
             return rc;
     }
     return 0;
+}
+
+void wire_end(struct wire *w, int stop_fd, int64_t deadline_ms)
+{
+    char dropped[4096];
+    ssize_t n;
+    SSL_shutdown(w->ssl);
+    ERR_clear_error();
+    shutdown(w->fd, SHUT_WR);
+    while ((n = recv(w->fd, dropped, sizeof dropped, 0)) != 0) {
+        if (n < 0 && errno != EINTR &&
+            (errno != EAGAIN || wait_for(w, POLLIN, stop_fd, deadline_ms, NULL) < 0))
+            break;
+    }
 }

@@ -34,6 +34,12 @@ ssize_t wire_write(struct wire *w, const void *p, size_t n);
 int wire_fd(const struct wire *w);
 short wire_events(const struct wire *w, bool is_reading, bool is_writing);
 bool wire_has_more(const struct wire *w); /* poll does not tell of what is here already */
+/* Waits for some bytes: how many, 0 = the client ends; until deadline_ms or stop_fd can be read.
+ * Errors: ERR_UNAVAILABLE. */
+ssize_t wire_receive(struct wire *w, void *p, size_t n, int stop_fd, int64_t deadline_ms,
+                     struct err *err);
 /* Sends all of it, until deadline_ms or stop_fd can be read. Errors: ERR_UNAVAILABLE. */
 int wire_send(struct wire *w, const void *p, size_t n, int stop_fd, int64_t deadline_ms,
               struct err *err);
+/* We send no more; what the client still sends is read and dropped, until it ends as well. */
+void wire_end(struct wire *w, int stop_fd, int64_t deadline_ms);

@@ -14,6 +14,7 @@
 #include "apiserver/base/str.h"
 #include "apiserver/base/yaml.h"
 
+#define POD_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
 #define KUBECONFIG_MAX_BYTES ((size_t)4 << 20)
 
 /* ---- inline data ---- */
@@ -249,4 +250,9 @@ int kube_config_load_pod(const char *dir, struct kube_config *ret, struct err *e
     c.server = xasprintf(is_ipv6 ? "https://[%s]:%s" : "https://%s:%s", host, port);
     *ret = steal(&c);
     return 0;
+}
+
+int kube_config_load(const char *path, struct kube_config *ret, struct err *err)
+{
+    return path ? kube_config_load_file(path, ret, err) : kube_config_load_pod(POD_DIR, ret, err);
 }

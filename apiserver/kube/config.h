@@ -21,4 +21,6 @@ int kube_config_load_file(const char *path, struct kube_config *ret, struct err 
 /* dir is the folder with token and ca.crt; the server's address comes from the environment.
  * Errors: ERR_NOT_FOUND we are not in a pod. */
 int kube_config_load_pod(const char *dir, struct kube_config *ret, struct err *err);
+/* From that file, or as a pod when path is NULL. */
+int kube_config_load(const char *path, struct kube_config *ret, struct err *err);
 void kube_config_fini(struct kube_config *c);

@@ -17,7 +17,6 @@
 #include "apiserver/kube/client.h"
 #include "apiserver/kube/config.h"
 
-#define POD_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
 #define TIMEOUT_DEFAULT_MS 10000
 #define TOKEN_MAX_BYTES ((size_t)64 << 10)
 #define TOKEN_MAX_AGE_MS 60000 /* then the file is read again even if it looks the same */
@@ -61,8 +60,7 @@ static char *host_of(const char *url)
 int kube_new(const char *kubeconfig_path, struct fetch *fetch, struct kube **ret, struct err *err)
 {
     SCOPED(kube_config_fini) struct kube_config config = {0};
-    int code = kubeconfig_path != NULL ? kube_config_load_file(kubeconfig_path, &config, err)
-                                       : kube_config_load_pod(POD_DIR, &config, err);
+    int code = kube_config_load(kubeconfig_path, &config, err);
     if (code < 0)
         return code;
     struct kube *k = xcalloc(1, sizeof *k);
