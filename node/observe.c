@@ -3,23 +3,10 @@
  * is known to have is inspected, one by one. */
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
+#include "node/lookup.h"
 #include "node/run.h"
 
 #define LOG_TAIL_MAX ((size_t)2048)
-
-static const cJSON *spec_of(const struct run *run, const char *container)
-{
-    static const char *const lists[] = {"spec.containers", "spec.initContainers"};
-    for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
-        const cJSON *c;
-        cJSON_ArrayForEach(c, json_at(run->pod, lists[i]))
-        {
-            if (strcmp(json_str_or(c, "name", ""), container) == 0)
-                return c;
-        }
-    }
-    return NULL;
-}
 
 /* The last words: from its file, else from its output when the spec says so and it failed. */
 static void read_message(struct runner *r, const struct run *run, struct instance *i)
@@ -28,7 +15,8 @@ static void read_message(struct runner *r, const struct run *run, struct instanc
     SCOPED(buf_fini) struct buf text = {0};
     struct volume_place place = run_place(r, run->uid, &folder, &claims);
     volume_read_message(&place, i->name, i->attempt, &text);
-    const char *policy = json_str_or(spec_of(run, i->name), "terminationMessagePolicy", "File");
+    const char *policy =
+        json_str_or(lookup_spec(run->pod, i->name), "terminationMessagePolicy", "File");
     if (text.len == 0 && i->exit_code != 0 && strcmp(policy, "FallbackToLogsOnError") == 0)
         podman_log_tail(r->config.podman, i->id, LOG_TAIL_MAX, &text, NULL);
     /* JSON takes no broken text; the container's may be anything */

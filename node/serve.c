@@ -90,7 +90,7 @@ int visit_find_pod(struct visit *v, cJSON **ret, struct err *err)
 
 int visit_protocol(struct visit *v, const struct session_protocol **ret, struct err *err)
 {
-    static const struct session_protocol *const protocols[] = {&session_websocket};
+    static const struct session_protocol *const protocols[] = {&session_websocket, &session_spdy};
     for (size_t i = 0; i < ARRAY_LEN(protocols); i++) {
         if (head_has_token(&v->head, "Connection", "Upgrade") &&
             head_has_token(&v->head, "Upgrade", protocols[i]->upgrade)) {
