@@ -171,14 +171,16 @@ ssize_t wire_read(struct wire *w, void *p, size_t n)
 {
     size_t done = 0;
     w->read_wants = POLLIN;
-    return outcome(w, SSL_read_ex(w->ssl, p, n, &done), done, &w->read_wants);
+    int r = SSL_read_ex(w->ssl, p, n, &done);
+    return outcome(w, r, done, &w->read_wants);
 }
 
 ssize_t wire_write(struct wire *w, const void *p, size_t n)
 {
     size_t done = 0;
     w->write_wants = POLLOUT;
-    return outcome(w, SSL_write_ex(w->ssl, p, n, &done), done, &w->write_wants);
+    int r = SSL_write_ex(w->ssl, p, n, &done);
+    return outcome(w, r, done, &w->write_wants);
 }
 
 int wire_fd(const struct wire *w)

@@ -44,6 +44,7 @@ static const struct row {
     {"edit", NAMED_GROUPS, EVERY, EVERY},
 
     {"system:node", "", "nodes,nodes/status", "create,get,list,watch,patch,update"},
+    {"system:node", "authorization.k8s.io", "subjectaccessreviews", "create"}, /* of its clients */
     {"system:node", "", "pods", READ ",delete"},
     {"system:node", "", "pods/status,pods/binding", "create,get,patch,update"},
     {"system:node", "", "configmaps,secrets,services,serviceaccounts,namespaces", READ},
