@@ -51,6 +51,17 @@ static void mark_broken(const struct run *run, struct instance *i)
     }
 }
 
+/* Of a node before this one, which was killed: nobody waits for them any more. */
+static void end_commands(struct runner *r, const cJSON *inspection)
+{
+    const cJSON *id;
+    cJSON_ArrayForEach(id, json_get(inspection, "ExecIDs"))
+    {
+        if (cJSON_IsString(id))
+            podman_exec_kill(r->config.podman, id->valuestring, NULL);
+    }
+}
+
 static int look_at(struct runner *r, struct run *run, const char *id, struct instance *ret,
                    struct err *err)
 {
@@ -58,6 +69,8 @@ static int look_at(struct runner *r, struct run *run, const char *id, struct ins
     int rc = podman_inspect(r->config.podman, id, &inspection, err);
     if (rc < 0)
         return rc;
+    if (!run->is_settled)
+        end_commands(r, inspection);
     instance_read(inspection, r->config.network, ret);
     if (ret->state == INSTANCE_EXITED && *ret->name)
         read_message(r, run, ret);
@@ -120,9 +133,13 @@ int observe(struct runner *r, struct run *run, struct err *err)
     run->is_listed = rc == 0;
     instances_fini(&run->instances);
     run->instances = steal(&fresh);
-    if (rc == 0)
-        strv_free(steal(&run->made));
-    return rc;
+    if (rc < 0)
+        return rc;
+    strv_free(steal(&run->made));
+    pthread_mutex_lock(&r->lock);
+    run->is_settled = true;
+    pthread_mutex_unlock(&r->lock);
+    return 0;
 }
 
 int observe_found(struct runner *r, struct err *err)

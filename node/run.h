@@ -45,6 +45,9 @@ struct run {
     cJSON *newest; /* as the cluster has it; lock */
     bool is_gone;  /* there; lock */
     char *ip;      /* of the sandbox; lock; "" = none */
+    /* What it has was looked at, and commands from before are ended; so new ones may come. Written
+     * by its worker with the lock held. */
+    bool is_settled;
 
     cJSON *pod; /* the newest, when the pass began */
     bool is_accepted, has_volumes;

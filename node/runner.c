@@ -388,7 +388,8 @@ static bool find_named(void *ctx, const char *uid, void *value)
     (void)uid;
     struct wanted *w = ctx;
     const struct run *run = value;
-    if (run->is_gone || strcmp(json_str_or(run->newest, "metadata.name", ""), w->name) != 0 ||
+    if (run->is_gone || !run->is_settled ||
+        strcmp(json_str_or(run->newest, "metadata.name", ""), w->name) != 0 ||
         strcmp(json_str_or(run->newest, "metadata.namespace", ""), w->namespace_name) != 0)
         return true;
     w->pod = json_copy(run->newest);

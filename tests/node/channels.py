@@ -23,7 +23,7 @@ class Channels:
         context.verify_mode = ssl.CERT_NONE
         context.load_cert_chain(cert, key)
         self.sock = context.wrap_socket(socket.create_connection((host, int(port)), 60))
-        self.sock.settimeout(60)
+        self.sock.settimeout(120)
         nonce = base64.b64encode(os.urandom(16))
         head = [f"GET {path} HTTP/1.1", "Host: node", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13",
                 f"Sec-WebSocket-Key: {nonce.decode()}"]
