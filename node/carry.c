@@ -127,10 +127,10 @@ void carry(struct carry *c, const char *first, size_t n)
     struct turn t = {.c = c, .moved_ms = now_ms()};
     session_start(c->session);
     session_feed(c->session, first, n);
-    do {
+    do { /* what is waited for is what is left to do after all three */
+        read_in(&t);
         c->user->act(c->ctx, &t.waits);
         send_out(&t);
-        read_in(&t);
     } while (!t.is_gone && !c->session->is_over && now_ms() < t.moved_ms + IDLE_MS &&
              wait_for_news(&t));
     say_goodbye(&t);
