@@ -223,7 +223,7 @@ void log_read(struct log_reader *r, const char *p, size_t n, struct buf *out)
         if (end && !buf_failed(&r->line))
             take_line(r, buf_cstr(&r->line), r->line.len, out);
         if (end)
-            buf_fini(&r->line);
+            buf_clear(&r->line);
         len += end != NULL;
         p += len;
         n -= len;
