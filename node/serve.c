@@ -17,7 +17,7 @@
 #include "node/callers.h"
 #include "node/visit.h"
 
-#define CONNECTIONS_MAX 512
+#define CONNECTIONS_MAX 1024
 #define STACK_BYTES ((size_t)512 << 10)
 #define ARRIVE_MS 30000 /* from the connection to the whole of the request's head */
 #define ANSWER_MS 30000 /* for a client to take a short answer */

@@ -16,7 +16,10 @@
 #include "node/visit.h"
 
 #define PIECE ((size_t)64 << 10) /* bytes read at once */
-#define SEND_MS 60000            /* for a client to take them */
+/* For a client to take what there is: it may be a pager that somebody reads. Source: the kubelet's
+ * streamingConnectionIdleTimeout. */
+#define SEND_MS ((int64_t)4 * 3600 * 1000)
+#define GOODBYE_MS 5000 /* for it to go */
 #define LOOK_MS 30000            /* at the latest it is looked again; news may be lost */
 
 struct view {
@@ -217,7 +220,7 @@ void visit_log(struct visit *visit)
         if (!visit->head.is_old)
             send_chunk(&v, &nothing); /* the last one */
         if (!v.is_gone)
-            wire_end(visit->wire, visit->stop_fd, clock_monotonic_ms(&clock_system) + SEND_MS);
+            wire_end(visit->wire, visit->stop_fd, clock_monotonic_ms(&clock_system) + GOODBYE_MS);
     }
     log_reader_fini(&v.reader);
     close_if(v.fd);

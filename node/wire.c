@@ -18,7 +18,6 @@
 #define SILENT_S 30
 #define AGAIN_S 10
 #define TRIES 3
-#define UNSENT_MS 60000 /* the same, while something is on its way to it */
 
 struct wire_gate {
     SSL_CTX *ctx;
@@ -102,14 +101,13 @@ static int wait_for(const struct wire *w, short events, int stop_fd, int64_t dea
 
 static void set_up(int fd)
 {
-    const int yes = 1, silent = SILENT_S, again = AGAIN_S, tries = TRIES, unsent = UNSENT_MS;
+    const int yes = 1, silent = SILENT_S, again = AGAIN_S, tries = TRIES;
     fcntl(fd, F_SETFL, O_NONBLOCK);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &silent, sizeof silent);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &again, sizeof again);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &tries, sizeof tries);
-    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unsent, sizeof unsent);
 }
 
 static int shake_hands(struct wire *w, int stop_fd, int64_t deadline_ms, struct err *err)
