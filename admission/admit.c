@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 
+#include "admission/checks.h"
 #include "admission/steps.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
@@ -113,8 +114,11 @@ static int step_validate(struct admission *a, struct err *err)
     if (rc < 0)
         return rc;
     metadata_validate(a, &causes);
-    struct validate_opts opts = {.old = a->req->old, .only_status = !a->is_main};
+    struct validate_opts opts = {
+        .old = a->req->old, .only_status = !a->is_main, .may_repeat = k->checks != NULL};
     validate_tree(a->object, k->shape, &opts, &causes, NULL);
+    if (a->is_main)
+        checks_validate(k, a->object, a->req->is_system ? NULL : a->req->old, &causes);
     rules_validate(a, has_blocking(&causes), &causes);
     return err_invalid(&causes, k->group, k->kind, json_str_or(a->object, "metadata.name", ""),
                        err);

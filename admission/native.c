@@ -33,12 +33,26 @@ static bool is_nothing(const cJSON *node)
            (cJSON_IsNumber(node) && node->valuedouble == 0);
 }
 
+static void add_missing(cJSON *to, const cJSON *from)
+{
+    const cJSON *member;
+    cJSON_ArrayForEach(member, from)
+    {
+        if (!json_get(to, member->string))
+            json_set(to, member->string, json_copy(member));
+    }
+}
+
 /* At the path's end. */
 static void set_member(cJSON *at, const char *name, const struct path_default *d)
 {
     const cJSON *present = json_get(at, name), *source = d->from ? json_get(at, d->from) : NULL;
     cJSON *tree = NULL;
-    if (present && !(d->from && is_nothing(present)))
+    if (cJSON_IsObject(source)) {
+        add_missing(json_ensure_object(at, name), source);
+        return;
+    }
+    if ((present && !(d->from && is_nothing(present))) || (d->is_alone && json_len(at) > 1))
         return;
     if (source)
         json_set(at, name, json_copy(source));

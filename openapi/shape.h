@@ -131,8 +131,54 @@ struct path_default {
     const char *path;  /* spec.containers[].imagePullPolicy; what is above the last member is not
                           made,  but for spec and status */
     const char *value; /* JSON */
-    const char *from;  /* instead: the value of this member beside it; then 0 and "" are nothing */
+    const char *from;  /* instead: the value of this member beside it; then 0 and "" are nothing,
+                          and of objects each member is looked at by itself */
+    bool is_alone;     /* only where there is nothing else but a name */
     bool is_first;     /* when the object is made, not later */
+};
+
+/* What must hold at a path of an object of Kubernetes itself, with kube-apiserver's own words. */
+enum check_type {
+    CHECK_REQUIRED,     /* there, and not empty; text: what is said besides, or NULL */
+    CHECK_ENUM,         /* one of values */
+    CHECK_LABEL,        /* a name */
+    CHECK_SUBDOMAIN,    /* names with dots between */
+    CHECK_PORT_NAME,    /* of a port */
+    CHECK_PORT,         /* such a name, or a number that a port can have */
+    CHECK_CONFIG_KEY,   /* of a ConfigMap or Secret */
+    CHECK_CONFIG_KEYS,  /* of each member */
+    CHECK_LABELS,       /* keys and values */
+    CHECK_ENV_NAME,     /* of a variable */
+    CHECK_RANGE,        /* from min to max */
+    CHECK_NOT_NEGATIVE, /* a number */
+    CHECK_MODE,         /* permission bits */
+    CHECK_QUANTITIES,   /* members that are not negative */
+    CHECK_SIZE,         /* a quantity above zero */
+    CHECK_TRIMMED,      /* without blanks around */
+    CHECK_NO_DOTS,      /* a path without .. */
+    CHECK_RELATIVE,     /* and not from the root */
+    CHECK_UNIQUE,       /* among the items of its list, and of those at the path other; with
+                           values: these members of an item together */
+    CHECK_REFERS,       /* to one of the values at the path other */
+    CHECK_ONE_OF,       /* exactly one of the members values; text: what they are */
+    CHECK_NAMED,        /* a list of more than one: each item has a name */
+    CHECK_SOURCE,       /* of a variable: a value, or exactly one of the members values */
+    CHECK_LIMITS,       /* requests are at most limits */
+    CHECK_IMMUTABLE,    /* what it was */
+    CHECK_FROZEN,       /* as it was, but for the paths values; text: what is said */
+    CHECK_ALONE,        /* a list with the value text in it has no other */
+};
+struct path_check {
+    const char *path; /* spec.containers[].name; [] every item, [-] the same without its number in
+                         the text, [a.b] the member of that name */
+    enum check_type check;
+    const char *const *values; /* NULL-terminated */
+    int64_t min, max;
+    bool skips_zero; /* 0 is no value */
+    const char *text;
+    const char *other;            /* LIST[].MEMBER from the root */
+    const char *when_path, *when; /* only where the text at that path is that; or NULL */
+    const char *shown;            /* the field in the text instead of the path; or NULL */
 };
 
 /* A member of the object that has another name in the kind that it is stored as. */
@@ -170,6 +216,7 @@ struct kind {
     const struct subresource
         *subresources;                   /* besides those below; ended by an empty row, or NULL */
     const struct path_default *defaults; /* besides those of the shape; ended as above, or NULL */
+    const struct path_check *checks;     /* besides the shape's; ended as above, or NULL */
     const char *const *field_labels; /* paths that field selectors know besides name and namespace;
                                         NULL-terminated, or NULL */
     bool has_status;

@@ -486,6 +486,8 @@ int validate_tree(const cJSON *tree, const struct shape *shape, const struct val
     check_tree(&c, tree, shape, opts, NULL);
     if (opts->old && (found.n_causes || c.list_causes.n_causes))
         check_changes(&c, tree, shape, opts);
+    if (opts->may_repeat)
+        err_fini(&c.list_causes);
     move_causes(&found, &c.list_causes);
     validate_scale(tree, shape, opts->only_status, &found);
     bool failed = found.n_causes > 0;

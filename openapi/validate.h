@@ -14,6 +14,9 @@ struct validate_opts {
     const cJSON *old;
     /* Check only the status member, with paths and texts as the status subresource gives them. */
     bool only_status;
+    /* Items of a list may have the same keys: of Kubernetes' own kinds, whose checks say which may
+     * not. */
+    bool may_repeat;
 };
 /* Adds one cause per failure to causes (err_cause) and leaves message and code otherwise alone.
  * Returns 0 when there was none, else -ERR_INVALID. *ret_structural (may be NULL) tells whether any

@@ -54,6 +54,10 @@ extern const struct shape shape_local_subject_access_review, shape_self_subject_
     shape_self_subject_review, shape_self_subject_rules_review, shape_subject_access_review,
     shape_token_review;
 
+/* Named by the kinds; ended by an empty row (checks.c). */
+extern const struct path_check checks_config_map[], checks_persistent_volume_claim[], checks_pod[],
+    checks_secret[], checks_service[];
+
 /* Named by the generated shapes; ended by an empty row. */
 extern const struct rule rules_config_map[], rules_persistent_volume_claim[], rules_pod[],
     rules_secret[], rules_service[];

@@ -28,19 +28,10 @@ static const struct column age_alone[] = {COLUMN_AGE, {0}};
         .message = "field is immutable when `immutable` is set", .reason = "FieldValueForbidden",  \
         .field = "immutable", .is_added = true                                                     \
     }
-#define RULE_KEYS                                                                                  \
-    {                                                                                              \
-        .rule = "!has(self.data) || "                                                              \
-                "self.data.all(k, size(k) <= 253 && k.matches('^[-._a-zA-Z0-9]+$'))",              \
-        .message = "a key is at most 253 letters, digits, '-', '_' or '.'", .field = "data",       \
-        .is_added = true                                                                           \
-    }
-
 const struct rule rules_config_map[] = {
     RULE_STAYS_IMMUTABLE,
     RULE_IMMUTABLE("data", "field is immutable when `immutable` is set"),
     RULE_IMMUTABLE("binaryData", "field is immutable when `immutable` is set"),
-    RULE_KEYS,
     {0},
 };
 static const struct column columns_config_map[] = {
@@ -58,6 +49,7 @@ const struct kind kind_config_map = {
     .short_names = (const char *const[]){"cm", NULL},
     .is_builtin = true,
     .columns = columns_config_map,
+    .checks = checks_config_map,
     .shape = &shape_config_map,
     .schema_name = "io.k8s.api.core.v1.ConfigMap",
     .doc = "Settings as texts, for Pods to read.",
@@ -66,11 +58,6 @@ const struct kind kind_config_map = {
 const struct rule rules_secret[] = {
     RULE_STAYS_IMMUTABLE,
     RULE_IMMUTABLE("data", "field is immutable when `immutable` is set"),
-    {.rule = "self.type == oldSelf.type",
-     .message = "field is immutable",
-     .field = "type",
-     .is_added = true},
-    RULE_KEYS,
     {.rule = "!has(self.data) || self.data.all(k, size(self.data[k]) % 4 == 0 && "
              "self.data[k].matches('^[A-Za-z0-9+/]*={0,2}$'))",
      .message = "values are base64",
@@ -100,6 +87,7 @@ const struct kind kind_secret = {
     .encodes = {"stringData", "data"},
     .field_labels = (const char *const[]){"type", NULL},
     .columns = columns_secret,
+    .checks = checks_secret,
     .shape = &shape_secret,
     .schema_name = "io.k8s.api.core.v1.Secret",
     .doc = "Keys, tokens and other things that few may read.",
@@ -274,17 +262,6 @@ const struct kind kind_persistent_volume = {
 };
 
 const struct rule rules_persistent_volume_claim[] = {
-    {.rule = "has(self.spec) && has(self.spec.accessModes) && size(self.spec.accessModes) > 0",
-     .message = "at least 1 access mode is required",
-     .reason = "FieldValueRequired",
-     .field = "spec.accessModes",
-     .is_added = true},
-    {.rule = "has(self.spec) && has(self.spec.resources) && has(self.spec.resources.requests) && "
-             "'storage' in self.spec.resources.requests",
-     .message = "the size asked for is required",
-     .reason = "FieldValueRequired",
-     .field = "spec.resources",
-     .is_added = true},
     {.rule = "!has(oldSelf.spec) || (has(self.spec) && "
              "self.spec.accessModes == oldSelf.spec.accessModes && "
              "(has(oldSelf.spec.storageClassName) ? has(self.spec.storageClassName) && "
@@ -345,6 +322,7 @@ const struct kind kind_persistent_volume_claim = {
     .defaults = defaults_volume_claim,
     .has_status = true,
     .columns = columns_volume_claim,
+    .checks = checks_persistent_volume_claim,
     .shape = &shape_persistent_volume_claim,
     .schema_name = "io.k8s.api.core.v1.PersistentVolumeClaim",
     .doc = "A request for storage.",
@@ -359,28 +337,6 @@ const struct rule rules_pod[] = {
      .reason = "FieldValueRequired",
      .field = "spec",
      .is_added = true},
-    {.rule = "!has(self.spec) || size(self.spec.containers) > 0",
-     .message = "at least one container is required",
-     .reason = "FieldValueRequired",
-     .field = "spec.containers",
-     .is_added = true},
-    {.rule = "!has(self.spec) || self.spec.containers.all(c, has(c.image) && c.image != '')",
-     .message = "every container needs an image",
-     .reason = "FieldValueRequired",
-     .field = "spec.containers",
-     .is_added = true},
-    {.rule = "!has(self.spec) || self.spec.containers.all(c, size(c.name) <= 63 && "
-             "c.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'))",
-     .message = "names of containers are at most 63 lower case letters, digits or '-', the first "
-                "and the last not '-'",
-     .field = "spec.containers",
-     .is_added = true},
-    {.rule = "!has(self.spec) || !has(self.spec.restartPolicy) || "
-             "self.spec.restartPolicy in ['Always', 'OnFailure', 'Never']",
-     .message = "Always, OnFailure or Never",
-     .reason = "FieldValueInvalid",
-     .field = "spec.restartPolicy",
-     .is_added = true},
     {.rule = "!has(oldSelf.spec) || !has(oldSelf.spec.nodeName) || oldSelf.spec.nodeName == '' || "
              "(has(self.spec) && has(self.spec.nodeName) && "
              "self.spec.nodeName == oldSelf.spec.nodeName)",
@@ -391,7 +347,7 @@ const struct rule rules_pod[] = {
     {.rule = "!has(oldSelf.spec) || (has(self.spec) && "
              "size(self.spec.containers) == size(oldSelf.spec.containers) && "
              "self.spec.containers.all(c, oldSelf.spec.containers.exists(o, o.name == c.name)))",
-     .message = "containers of a pod cannot be added or taken away",
+     .message = "pod updates may not add or remove containers",
      .reason = "FieldValueForbidden",
      .field = "spec.containers",
      .is_added = true},
@@ -401,6 +357,7 @@ const struct rule rules_pod[] = {
     {.path = "spec." list "[].imagePullPolicy", .value = "\"IfNotPresent\""},                      \
         {.path = "spec." list "[].terminationMessagePath", .value = "\"/dev/termination-log\""},   \
         {.path = "spec." list "[].terminationMessagePolicy", .value = "\"File\""},                 \
+        {.path = "spec." list "[].resources.requests", .from = "limits"},                          \
     {                                                                                              \
         .path = "spec." list "[].resources", .value = "{}"                                         \
     }
@@ -427,6 +384,7 @@ static const struct path_default defaults_pod[] = {
     DEFAULTS_PROBE("readinessProbe"),
     DEFAULTS_PROBE("startupProbe"),
     {.path = "spec.containers[].env[].valueFrom.fieldRef.apiVersion", .value = "\"v1\""},
+    {.path = "spec.volumes[].emptyDir", .value = "{}", .is_alone = true},
     {.path = "spec.volumes[].secret.defaultMode", .value = "420"},
     {.path = "spec.volumes[].configMap.defaultMode", .value = "420"},
     {.path = "spec.volumes[].downwardAPI.defaultMode", .value = "420"},
@@ -488,6 +446,7 @@ const struct kind kind_pod = {
                               "status.podIP", "status.nominatedNodeName", NULL},
     .has_status = true,
     .columns = columns_pod,
+    .checks = checks_pod,
     .shape = &shape_pod,
     .schema_name = "io.k8s.api.core.v1.Pod",
     .doc = "Containers that run together on one machine.",
@@ -529,11 +488,12 @@ const struct kind kind_service = {
     .short_names = (const char *const[]){"svc", NULL},
     .categories = (const char *const[]){"all", NULL},
     .is_builtin = true,
-    .name_form = NAME_LABEL_1035,
+    .name_form = NAME_LABEL,
     .defaults = defaults_service,
     .field_labels = (const char *const[]){"spec.clusterIP", "spec.type", NULL},
     .has_status = true,
     .columns = columns_service,
+    .checks = checks_service,
     .shape = &shape_service,
     .schema_name = "io.k8s.api.core.v1.Service",
     .doc = "A name for Pods.",

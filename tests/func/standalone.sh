@@ -53,9 +53,11 @@ post "$CORE/pods" '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec
 is "a Pod's defaults" 'Always 30 Pending default' \
     "$(q '[.spec.restartPolicy, .spec.terminationGracePeriodSeconds, .status.phase, .spec.serviceAccountName] | map(tostring) | join(" ")')"
 answers "a strategic merge patch" 200 PATCH "$CORE/pods/p" -H 'Content-Type: application/strategic-merge-patch+json' -d '{"spec":{"containers":[
-    {"name":"b","image":"z"},{"name":"a","env":[{"name":"F","value":"2"}]}]}}'
-is "merges containers and variables by name" 'a=x:E,F b=z:' \
+    {"name":"b","image":"z"},{"name":"a","image":"w"}]}}'
+is "merges containers by name" 'a=w:E b=z:' \
     "$(q '[.spec.containers[] | .name + "=" + .image + ":" + ([.env[]?.name] | join(","))] | join(" ")')"
+answers "other fields of a Pod stay" 422 PATCH "$CORE/pods/p" -H 'Content-Type: application/strategic-merge-patch+json' -d '{"spec":{"containers":[
+    {"name":"a","env":[{"name":"F","value":"2"}]}]}}'
 answers "our own kinds take none, as custom resources" 415 PATCH "$SANDBOXES/x" -H 'Content-Type: application/strategic-merge-patch+json' -d '{}'
 answers "containers cannot be taken away" 422 PATCH "$CORE/pods/p" -H 'Content-Type: application/strategic-merge-patch+json' -d '{"spec":{"containers":[
     {"$patch":"delete","name":"b"}]}}'
