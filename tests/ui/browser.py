@@ -121,7 +121,7 @@ class Browser:
                 return value
             time.sleep(0.05)
 
-    KEYS = {"Enter": ("\r", 13), "Escape": (None, 27), "Tab": (None, 9), "ArrowDown": (None, 40), "ArrowUp": (None, 38), "Backspace": (None, 8)}
+    KEYS = {"Enter": ("\r", 13), "Escape": (None, 27), "Tab": (None, 9), "ArrowDown": (None, 40), "ArrowUp": (None, 38), "ArrowLeft": (None, 37), "Backspace": (None, 8)}
 
     def key(self, name, ctrl=False):
         """A key as its user would press it."""
