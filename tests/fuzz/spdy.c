@@ -105,23 +105,22 @@ static void check_frames(const char *p, size_t n, size_t piece)
 #define PIECE_BITS 0x07 /* of the first byte: pieces of so many powers of four */
 
 /* Whole frames. */
-static void check_said(void *ear, struct buf *out)
+static void check_said(void *ctx, struct buf *out)
 {
-    struct reading r = {.codec = ear, .writer = spdy_new()};
-    require(!buf_failed(out) && read_piece(&r, out->data, out->len));
+    struct reading *ear = ctx;
+    require(!buf_failed(out) && read_piece(ear, out->data, out->len));
     buf_clear(out);
-    r.codec = NULL;
-    reading_fini(&r);
+    buf_clear(&ear->written);
+    buf_clear(&ear->data);
 }
 
 static void check_session(uint8_t manners, const char *p, size_t n, size_t piece)
 {
     const struct session_wish wish = player_wish(manners);
     struct player player = {.manners = manners};
-    struct spdy *ear = spdy_new();
+    SCOPED(reading_fini) struct reading ear = {.codec = spdy_new(), .writer = spdy_new()};
     player.s = spdy_session_new(&wish, &player_user, &player);
-    play(&player, p, n, piece, check_said, ear);
-    spdy_free(ear);
+    play(&player, p, n, piece, check_said, &ear);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
