@@ -63,6 +63,7 @@ struct session { /* the first member of what implements one */
     /* Error streams carry a Status as JSON, of success as well (v4.channel.k8s.io and later); else
      * the text of a failure, and nothing of success. */
     bool has_status;
+    bool lacks_resize; /* the version agreed on is older than streams of that kind: none comes */
     /* The peer said good-bye, it broke the protocol, or we closed: nothing is fed or sent any more,
      * and the connection ends once out is sent. */
     bool is_over;

@@ -545,6 +545,7 @@ static int accept_spdy(const struct head *req, const struct session_wish *wish,
                        "unable to upgrade: no version of " VERSION_HEADER " is known here");
     struct session *s = spdy_session_new(wish, user, ctx);
     s->has_status = version->has_status;
+    s->lacks_resize = !version->has_resize;
     of(s)->wish.kinds[STREAM_RESIZE] &= version->has_resize;
     buf_printf(&s->out,
                "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "

@@ -407,6 +407,8 @@ static int open_session(struct command *c, const struct session_wish *wish, stru
         rc = protocol->accept(&c->visit->head, wish, &session_user, c, &c->session, err);
     for (int kind = 0; kind < STREAM_KINDS; kind++)
         c->missing += wish->kinds[kind];
+    if (rc == 0 && c->session->lacks_resize)
+        c->missing -= wish->kinds[STREAM_RESIZE];
     return rc;
 }
 

@@ -42,6 +42,17 @@ struct forward {
     size_t n_ports; /* of the query */
 };
 
+/* What is for the port has nowhere to go any more. */
+static void close_relay(struct relay *p)
+{
+    if (p->fd >= 0)
+        close(p->fd);
+    p->fd = -1;
+    p->state = RELAY_OVER;
+    buf_fini(&p->in);
+    p->in_sent = 0;
+}
+
 /* ---- the client's streams ---- */
 
 static struct relay *find(struct forward *f, const struct stream *s)
@@ -89,26 +100,22 @@ static void on_end(void *ctx, struct stream *s)
     p->client_is_over |= s->kind == STREAM_DATA;
 }
 
+/* A client that gave the data up waits for the end of what went wrong. */
 static void on_gone(void *ctx, struct stream *s)
 {
+    struct forward *f = ctx;
     struct relay *p = s->user;
-    (void)ctx;
     *(s->kind == STREAM_DATA ? &p->data : &p->error) = NULL;
-    if (s->kind == STREAM_DATA)
-        p->state = RELAY_OVER;
+    if (s->kind != STREAM_DATA)
+        return;
+    close_relay(p);
+    if (p->error)
+        session_end(f->session, p->error);
 }
 
 static const struct session_user session_user = {on_open, on_data, on_end, on_gone};
 
 /* ---- a connection ---- */
-
-static void close_relay(struct relay *p)
-{
-    if (p->fd >= 0)
-        close(p->fd);
-    p->fd = -1;
-    p->state = RELAY_OVER;
-}
 
 /* Ends both streams; what was said of it comes before. */
 static void end_relay(struct forward *f, struct relay *p, const char *why)
@@ -200,8 +207,8 @@ static void read_out(struct forward *f, struct relay *p)
             return;
         if (n > 0)
             session_send(f->session, p->data, piece, (size_t)n);
-        else if (n == 0 || errno != EINTR)
-            end_relay(f, p, n < 0 ? "the connection broke" : NULL);
+        else if (n == 0 || errno != EINTR) /* a reset, too: of an error clients give up all ports */
+            end_relay(f, p, NULL);
     }
 }
 

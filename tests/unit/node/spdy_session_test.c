@@ -586,6 +586,7 @@ START_TEST(test_accepts)
                                        requests[_i].version);
     ck_assert_str_eq(buf_cstr(&t.s->out), want);
     ck_assert_int_eq(t.s->has_status, requests[_i].has_status);
+    ck_assert_int_eq(t.s->lacks_resize, !requests[_i].has_resize);
     buf_clear(&t.s->out);
     peer_open(&t, 1, 0, "resize", NULL, NULL);
     talk(&t);
