@@ -1,7 +1,8 @@
 # How the outcome of a program in another language becomes TAP. Sourced, not run, where ok, not_ok and is are.
 # shellcheck shell=bash
 
-# relay COMMAND...: a program that prints lines `ok TEXT` and `not ok TEXT`, and above a failure its reasons as comments.
+# relay COMMAND...: a program that prints lines `ok TEXT` and `not ok TEXT`, and above a failure its reasons as comments. The second word
+# names it.
 relay() {
     local line end=''
     while IFS= read -r line; do

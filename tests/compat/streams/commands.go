@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"k8s.io/client-go/tools/remotecommand"
+	"k8s.io/client-go/transport/spdy"
 	"k8s.io/client-go/util/exec"
 
 	"agent-sandbox.dev/compat/tap"
@@ -31,6 +32,17 @@ var executors = []executor{
 	{"WebSocket", func(p *pod, u *url.URL) (remotecommand.Executor, error) {
 		return remotecommand.NewWebSocketExecutor(p.config, "GET", u.String())
 	}},
+}
+
+// older is SPDY with a version of the streams that knows no exit codes and no sizes of terminals.
+func older(version string) executor {
+	return executor{"SPDY, " + version, func(p *pod, u *url.URL) (remotecommand.Executor, error) {
+		transport, upgrader, err := spdy.RoundTripperFor(p.config)
+		if err != nil {
+			return nil, err
+		}
+		return remotecommand.NewSPDYExecutorForProtocols(transport, upgrader, "POST", u, version)
+	}}
 }
 
 // run runs a script; what is nil in options is not asked for.
@@ -75,6 +87,17 @@ func commands(ctx context.Context, p *pod, way executor) {
 	tap.Check(way.name+": nothing in, nothing out", err == nil, err)
 	terminal(ctx, p, way)
 	many(ctx, p, way)
+}
+
+// old clients are answered in words alone, and told of failures alone.
+func old(ctx context.Context, p *pod, way executor) {
+	ctx, cancel := context.WithTimeout(ctx, far)
+	defer cancel()
+	var out bytes.Buffer
+	err := p.run(ctx, way, remotecommand.StreamOptions{Stdout: &out, Tty: true}, "tty")
+	tap.Check(way.name+": a terminal without sizes", err == nil && strings.Contains(out.String(), "/dev/"), err, out.String())
+	err = p.run(ctx, way, remotecommand.StreamOptions{Stdout: &out}, "exit 7")
+	tap.Check(way.name+": a failure in words", err != nil && strings.Contains(err.Error(), "exit code"), err)
 }
 
 // sizes are those of a terminal, as its user makes them.

@@ -55,6 +55,9 @@ func main() {
 	for _, way := range executors {
 		commands(ctx, p, way)
 	}
+	for _, version := range []string{"v3.channel.k8s.io", "v2.channel.k8s.io"} {
+		old(ctx, p, older(version))
+	}
 	tap.Must(serve(ctx, p), "servers in the container")
 	for _, way := range dialers {
 		ports(p, way)

@@ -22,15 +22,18 @@ import (
 
 // Ports of the servers in the container.
 const (
-	echoPort  = 7001 // says what it hears, and closes when it has heard all
+	echoPort  = 7100 // and the next: say what they hear, and close when they have heard all
+	echoPorts = 20   // nc keeps two connections waiting, not more
 	floodPort = 7002 // talks on and on, and hears nothing
 	nonePort  = 7003 // nobody is there
 )
 
 // serve starts them.
 func serve(ctx context.Context, p *pod) error {
-	script := fmt.Sprintf(`for pair in "%d cat" "%d yes"; do set -- $pair; nc -ll -p $1 -e $2 >/dev/null 2>&1 </dev/null & done
-		until [ "$(netstat -ltn | grep -cE ':(%d|%d) ')" = 2 ]; do sleep 0.1; done`, echoPort, floodPort, echoPort, floodPort)
+	script := fmt.Sprintf(`port=%d
+		while [ $port -lt %d ]; do nc -ll -p $port -e cat & port=$((port + 1)); done >/dev/null 2>&1 </dev/null
+		nc -ll -p %d -e yes >/dev/null 2>&1 </dev/null &
+		until [ "$(netstat -ltn | grep -cE ':(71..|%d) ')" = %d ]; do sleep 0.1; done`, echoPort, echoPort+echoPorts, floodPort, floodPort, echoPorts+1)
 	ctx, cancel := context.WithTimeout(ctx, far)
 	defer cancel()
 	var errs bytes.Buffer
@@ -108,8 +111,8 @@ func (f *forward) dial(port uint16) (net.Conn, error) {
 }
 
 // echo sends all, then says that this was all, and compares what comes back meanwhile and until the end.
-func (f *forward) echo(sent []byte) error {
-	conn, err := f.dial(echoPort)
+func (f *forward) echo(port uint16, sent []byte) error {
+	conn, err := f.dial(port)
 	if err != nil {
 		return err
 	}
@@ -126,28 +129,34 @@ func (f *forward) echo(sent []byte) error {
 }
 
 func ports(p *pod, way dialer) {
-	f, err := p.forward(way, echoPort, floodPort)
+	remote := []uint16{floodPort}
+	for i := range uint16(echoPorts) {
+		remote = append(remote, echoPort+i)
+	}
+	f, err := p.forward(way, remote...)
 	tap.Check(way.name+": ports are forwarded", err == nil, err)
 	if err != nil {
 		return
 	}
-	tap.Check(way.name+": what goes in comes out, byte by byte, and what is said after the last byte is the end", f.echo(noise(2, 5<<20)) == nil)
+	err = f.echo(echoPort, noise(2, 5<<20))
+	tap.Check(way.name+": what goes in comes out, byte by byte, and what is said after the last byte is the end", err == nil, err)
 	crowd(f, way, "connections at once do not touch each other")
 	leavers(f, way)
 	crowd(f, way, "nor do they mind those that left in the middle")
 	close(f.stop)
-	tap.Check(way.name+": forwarding ends when it is told to", <-f.ended == nil)
+	err = <-f.ended
+	tap.Check(way.name+": forwarding ends when it is told to", err == nil, err, f.said)
 	refused(p, way)
 }
 
 // crowd has many connections at once, of all sizes.
 func crowd(f *forward, way dialer, text string) {
-	const connections = 40
+	const connections = 2 * echoPorts
 	var wait sync.WaitGroup
 	failures := make(chan string, connections)
 	for i := range connections {
 		wait.Go(func() {
-			if err := f.echo(noise(int64(i), i*i*200)); err != nil {
+			if err := f.echo(echoPort+uint16(i%echoPorts), noise(int64(i), i*i*200)); err != nil {
 				failures <- fmt.Sprintf("connection %d: %s", i, err)
 			}
 		})
