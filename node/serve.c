@@ -291,9 +291,9 @@ static int bind_to(struct serve *s, struct err *err)
     if (rc == 0)
         rc = listen(s->listen_fd, BACKLOG);
     freeaddrinfo(place);
-    return rc == 0
-               ? 0
-               : err_set(err, ERR_INVALID, "listening on %s port %s: %m", s->config.address, port);
+    return rc == 0 ? 0
+                   : err_set(err, ERR_INVALID, "listening on %s port %s (--port): %m",
+                             s->config.address, port);
 }
 
 static int port_of(int fd)

@@ -44,7 +44,7 @@ DRIVER=${DRIVER:-overlay}
 real_node_up() {
     local text=$1
     shift
-    "$NODE" --kubeconfig "$WORK/kubeconfig" --name "$NODE_NAME" --data "$DATA" --storage-driver "$DRIVER" "${NODE_FLAGS[@]}" "$@" \
+    "$NODE" --kubeconfig "$WORK/kubeconfig" --name "$NODE_NAME" --data "$DATA" --storage-driver "$DRIVER" --port 0 "${NODE_FLAGS[@]}" "$@" \
         </dev/null >>"$WORK/node.log" 2>&1 &
     NODE_PID=$!
     PIDS+=("$NODE_PID")

@@ -74,7 +74,7 @@ reaches() { nsenter --net="$(where "$1" | cut -d' ' -f1)" busybox ping -c 1 -W 2
 # ---- where there are no rights for it ----
 
 dropped() { setpriv --bounding-set=-net_admin --inh-caps=-net_admin "$@"; }
-dropped "$NODE" --kubeconfig "$WORK/kubeconfig" --name refused --data "$WORK/refused" --storage-driver "$DRIVER" </dev/null >"$WORK/refused.log" 2>&1
+dropped "$NODE" --kubeconfig "$WORK/kubeconfig" --name refused --data "$WORK/refused" --storage-driver "$DRIVER" --port 0 </dev/null >"$WORK/refused.log" 2>&1
 is "a node that may not set rules does not start" 1 $?
 has "and says why, and what to do" "network policies cannot be enforced here (--allow-unenforced-policies runs Pods nevertheless)" "$(cat "$WORK/refused.log")"
 umount -l "$WORK/refused/storage/overlay" 2>/dev/null

@@ -3,7 +3,7 @@
 STANDALONE=1
 . "$(dirname "$0")/lib.sh"
 
-real_node_up "the node starts" --port 0
+real_node_up "the node starts"
 NODE_JSON=$(kube GET "/api/v1/nodes/$NODE_NAME")
 NODE_PORT=$(jq -r .status.daemonEndpoints.kubeletEndpoint.Port <<<"$NODE_JSON")
 is "it says where it serves" "127.0.0.1 $NODE_NAME" "$(jq -r '[.status.addresses[] | select(.type == "InternalIP" or .type == "Hostname") | .address] | join(" ")' <<<"$NODE_JSON")"
@@ -132,6 +132,32 @@ like "a port where nobody listens" 'error forwarding port 81 to pod echo, uid [0
 is "no port at all" 400 "$(channels ports "/portForward/default/echo" --protocol v4.channel.k8s.io 2>&1 | cut -d' ' -f1)"
 is "no such Pod" '404 pod "none" does not exist' "$(channels ports "/portForward/default/none?port=7" --protocol v4.channel.k8s.io 2>&1)"
 
+# ---- all the way, by kubectl ----
+
+if command -v kubectl >/dev/null; then
+    # k WEBSOCKETS ARGUMENT...
+    k() { KUBECTL_REMOTE_COMMAND_WEBSOCKETS=$1 KUBECTL_PORT_FORWARD_WEBSOCKETS=$1 timeout 60 kubectl --kubeconfig "$WORK/server/admin.kubeconfig" "${@:2}"; }
+    head -c 1000000 /dev/urandom >"$WORK/some"
+    is "kubectl logs" b "$(k true logs follow --tail=1)"
+    for way in true false; do
+        echo "# websockets: $way"
+        k $way exec main -- sh -c 'exit 7' 2>/dev/null
+        is "kubectl exec ends with the command's exit code" 7 $?
+        k $way exec -i main -- cat <"$WORK/some" >"$WORK/same"
+        t "its bytes are the command's" cmp "$WORK/some" "$WORK/same"
+        LOCAL=$((20000 + RANDOM % 10000))
+        k $way port-forward pod/echo $LOCAL:7 >"$WORK/forward" 2>&1 &
+        FORWARD=$!
+        within 30 grep -q Forwarding "$WORK/forward"
+        busybox nc -w 5 127.0.0.1 $LOCAL <"$WORK/some" >"$WORK/same"
+        t "so are those of kubectl port-forward" cmp "$WORK/some" "$WORK/same"
+        kill $FORWARD
+        wait $FORWARD 2>/dev/null
+    done
+else
+    skip "kubectl" "it is not here"
+fi
+
 # ---- the node goes ----
 
 channels command "/exec/default/main/main?output=1&$(words sh -c 'echo begun; sleep 1234')" >"$WORK/ended" 2>&1 &
@@ -140,7 +166,7 @@ t "a command runs" within 20 eval '[ "$(sleepers)" -ge 1 ]'
 node_kill TERM
 is "the node ends though it does" 0 $?
 wait $CLIENT
-real_node_up "it starts again" --port 0
+real_node_up "it starts again"
 t "the command went with it" within 20 no_sleepers
 NODE_PORT=$(kube GET "/api/v1/nodes/$NODE_NAME" | jq -r .status.daemonEndpoints.kubeletEndpoint.Port)
 BASE=127.0.0.1:$NODE_PORT:$WORK/server/admin.crt:$WORK/server/admin.key
@@ -149,7 +175,7 @@ CLIENT=$!
 t "a command runs again" within 20 eval '[ "$(sleepers)" -ge 1 ]'
 node_kill 9
 wait $CLIENT
-real_node_up "it starts after kill -9" --port 0
+real_node_up "it starts after kill -9"
 t "nor does one outlive a node that was killed" within 20 no_sleepers
 for name in main talks waits crash keyboard terminal echo follow much; do pod_delete $name '?gracePeriodSeconds=0'; done
 nothing_left "nothing is left of all that"
