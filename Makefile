@@ -66,7 +66,7 @@ OTHER_SRC := apiserver/main.c node/main.c $(UNIT_SRC) $(FUZZ_SRC) tests/fuzz/dri
 DEPS := $(patsubst %.c,$(OUT)/%.d,$(foreach l,$(LAYERS),$(call src_of,$(l))) $(OTHER_SRC))
 
 .DEFAULT_GOAL := all
-.PHONY: all check check-san test soak cluster-demo contract items ui-screenshot fuzz-check fuzz tidy format layers install clean help units fuzz-targets func-targets deps
+.PHONY: all check check-san test soak run run-detached run-stop cluster-demo contract items ui-screenshot fuzz-check fuzz tidy format layers install clean help units fuzz-targets func-targets deps
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -137,11 +137,17 @@ contract: deps ## each numbered check of the Kubernetes API contract on a real c
 	$(Q)$(MAKE) --no-print-directory WERROR=1 all func-targets
 	$(Q)$(MAKE) --no-print-directory SAN=address,undefined WERROR=1 all
 	$(Q)tests/contract/run
+run: ## without a cluster: installs and builds what is missing, then server, node, a pool, a claim, a command in a Sandbox
+	$(Q)$(if $(FOLDER),RUN_FOLDER=$(FOLDER)) hack/run
+run-detached: ## the same, and leaves server and node running
+	$(Q)$(if $(FOLDER),RUN_FOLDER=$(FOLDER)) hack/run detached
+run-stop: ## ends them, with containers, networks and mounts (PURGE=1: and removes what they have stored)
+	$(Q)$(if $(FOLDER),RUN_FOLDER=$(FOLDER)) hack/run $(if $(PURGE),purge,stop)
 cluster-demo: deps ## a real cluster: up, install, one Sandbox, one command in it
 	$(Q)hack/cluster-demo
-ui-screenshot: ## pictures of the page at /ui/: build/ui.png, and docs/ui.svg for README (needs chromium: hack/deps page)
+ui-screenshot: ## a picture of the page at /ui/, as build/ui.png (needs chromium: hack/deps page)
 	$(Q)$(MAKE) --no-print-directory all
-	$(Q)SERVER=$(SERVER) python3 tests/ui/page.py build/ui.png docs/ui.svg && ls build/ui.png docs/ui.svg
+	$(Q)SERVER=$(SERVER) UI_PICTURE=build/ui.png python3 tests/ui/page.py && echo build/ui.png
 items: deps ## what the tests say of each item of the controllers' contract and of each field report (AREA=I: those alone)
 	$(Q)$(MAKE) --no-print-directory WERROR=1 $$(tests/items --programs $(AREA:%=--area %) | sed 's|^|$(OUT)/|')
 	$(Q)tests/items --out $(OUT) $(AREA:%=--area %)

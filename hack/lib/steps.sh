@@ -2,6 +2,7 @@
 # shellcheck shell=bash
 STEPS=0 STEP=''
 STEPS_LOG=$(mktemp)
+exec {STEPS_OUT}>&1 # for the end; who starts what outlives this closes it there
 
 # since EPOCHREALTIME
 since() { awk -v a="$1" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f s", b - a }'; }
@@ -21,8 +22,8 @@ step() {
 steps_finish() {
     local rc=$?
     if [ -n "$STEP" ]; then
-        printf 'failed after %s\n' "$(since "$STEP")"
-        tail -n 40 "$STEPS_LOG" >&2
+        printf 'failed after %s\n' "$(since "$STEP")" >&"$STEPS_OUT"
+        tail -n 40 "$STEPS_LOG" >&"$STEPS_OUT"
     fi
     rm -f "$STEPS_LOG"
     exit $rc

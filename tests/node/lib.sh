@@ -2,6 +2,7 @@
 # ours without a cluster; all in namespaces of their own,
 # so that neither bridge nor packet rules touch the machine's and every process ends with the test. Skips, with the reason, where that
 # cannot be.
+# With ALONE=1 nothing is started.
 # Sourced, not run; what tests/scale/lib.sh has is here too.
 # shellcheck shell=bash disable=SC2034 source=tests/scale/lib.sh
 if [ -z "${NODE_TEST_INSIDE:-}" ]; then
@@ -137,6 +138,7 @@ standalone_up() {
     exit 1
 }
 
+[ -z "${ALONE:-}" ] || return 0
 if [ -n "${STANDALONE:-}" ]; then
     standalone_up
     cp "$WORK/server/node.kubeconfig" "$WORK/kubeconfig"
