@@ -2,7 +2,6 @@
 """Tries packets between Pods and compares them with what NetworkPolicies say.
 
   serve ADDRESS...          answers on the ports below until it is ended; prints a line when it is ready
-  ask                       cells `PROTOCOL ADDRESS PORT` from stdin, all at once; prints 1 or 0 for each
   hold ADDRESS PORT FILE    one connection over which a byte goes there and back again and again; FILE has how often
   compare                   {policies, pods, namespaces, places, outside, machine} from stdin (lists as the API has them;
                             places: NAMESPACE/NAME to {netns, ip}); tries every cell from every place, prints each
@@ -10,11 +9,12 @@
 
 What is expected comes from the definition of a NetworkPolicy, cell by cell, and shares nothing with the node's rules.
 """
+import ctypes
 import ipaddress
 import json
+import os
 import select
 import socket
-import subprocess
 import sys
 import time
 
@@ -79,8 +79,8 @@ def payload(cell):
     return (LARGE if cell[0] == "large" else "x").encode()
 
 
-def ask():
-    cells = [tuple(line.split()) for line in sys.stdin]
+def ask(cells):
+    """All at once; 1 or 0 for each."""
     sockets = {}
     for i, cell in enumerate(cells):
         s = begin(cell)
@@ -109,7 +109,22 @@ def ask():
                 pass
             poll.unregister(fd)
             del sockets[fd]
-    print("\n".join(map(str, done)))
+    return done
+
+
+def ask_from(netns, cells):
+    """The same in a process of its own, in that network namespace; what it answers comes out of the file returned."""
+    out, into = os.pipe()
+    if os.fork():
+        os.close(into)
+        return os.fdopen(out)
+    if netns:
+        with open(netns, encoding="ascii") as f:
+            if ctypes.CDLL(None, use_errno=True).setns(f.fileno(), 0x40000000):
+                os._exit(1)
+    with os.fdopen(into, "w") as f:
+        f.write(" ".join(map(str, ask(cells))))
+    os._exit(0)
 
 
 def hold(address, port, path):
@@ -223,16 +238,10 @@ def compare():
     for source, place in sources.items():
         reach = dict(targets, **(beyond if source in places else {}))
         cells = [(target, ip, protocol, port) for target, ip in reach.items() for protocol, port in ports]
-        enter = ["nsenter", "--net=" + place["netns"]] if place["netns"] else []
-        child = subprocess.Popen(enter + [sys.executable, __file__, "ask"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                 text=True)
-        child.stdin.write("".join(f"{protocol} {ip} {port}\n" for _, ip, protocol, port in cells))
-        child.stdin.close()
-        running.append((source, place, cells, child))
+        running.append((source, place, cells, ask_from(place["netns"], [(protocol, ip, port) for _, ip, protocol, port in cells])))
     counts, wrong = [0, 0], 0
-    for source, place, cells, child in running:
-        answers = child.stdout.read().split()
-        child.wait()
+    for source, place, cells, said in running:
+        answers = said.read().split()
         for (target, ip, protocol, port), answered in zip(cells, answers, strict=True):
             name = "TCP" if protocol == "tcp" else "UDP"
             expected = world.allows(source, place["ip"], target, ip, name, port)
@@ -246,4 +255,4 @@ def compare():
 
 if __name__ == "__main__":
     command, arguments = sys.argv[1], sys.argv[2:]
-    sys.exit({"serve": lambda: serve(arguments), "ask": ask, "hold": lambda: hold(*arguments), "compare": compare}[command]())
+    sys.exit({"serve": lambda: serve(arguments), "hold": lambda: hold(*arguments), "compare": compare}[command]())
