@@ -52,7 +52,8 @@ static const struct row {
      "persistentvolumeclaims,persistentvolumeclaims/status,persistentvolumes,"
      "persistentvolumes/status",
      "create,get,list,watch,patch,update,delete"},
-    {"system:node", "networking.k8s.io,discovery.k8s.io", EVERY, READ},
+    {"system:node", "networking.k8s.io", "networkpolicies", READ},
+    {"system:node", "discovery.k8s.io", "endpointslices", READ},
     {"system:node", "coordination.k8s.io", "leases", "create,get,patch,update"},
     {"system:node", ",events.k8s.io", "events", WRITE},
 };
