@@ -152,9 +152,25 @@ static void on_event(void *ctx, const cJSON *slice, bool is_delete)
 
 /* ---- life ---- */
 
+/* dnsmasq gives up its rights itself, too, but the kernel forgets then whose end it shall be told
+ * of. */
+static const char *const without_rights[] = {
+    "setpriv",
+    "--reuid=nobody",
+    "--regid=nogroup",
+    "--clear-groups",
+    "--bounding-set=-all,+net_bind_service",
+    "--inh-caps=-all,+net_bind_service",
+    "--ambient-caps=-all,+net_bind_service",
+    "--no-new-privs",
+    "--pdeathsig=TERM",
+};
+
 static struct daemon *start_program(const struct dns *d, const struct dns_config *c)
 {
     char **argv = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(without_rights); i++)
+        strv_add(&argv, xstrdup(without_rights[i]));
     strv_add(&argv, xstrdup(c->program));
     strv_add(&argv, xstrdup("--keep-in-foreground"));
     strv_add(&argv, xstrdup("--conf-file=")); /* none of the machine's */

@@ -71,6 +71,9 @@ POD=$(kube GET "$EXTENSIONS/sandboxclaims/mine" | jq -r .status.sandbox.name)
 is "a command runs in its container" 42 "$(inside "$POD" sh -c 'echo $((6 * 7))')"
 t "the pool fills again" within 90 pool_is_full
 
+is "another's stable name leads to it" "$IP" "$(inside "$POD" nslookup hello.default.svc.cluster.local | awk '/^Address/ { a = $NF } END { print a }')"
+is "so does the short one" "$IP" "$(inside "$POD" nslookup hello | awk '/^Address/ { a = $NF } END { print a }')"
+
 # ---- both are killed ----
 
 ID=$(container "$POD")
@@ -89,9 +92,11 @@ is "and what somebody gave away has kept what was written" written "$(cat "$WORK
 
 # ---- the end ----
 
+kube DELETE "$SANDBOXES/sandboxes/hello" >/dev/null
+name_is_gone() { [[ $(inside "$POD" nslookup hello.default.svc.cluster.local 2>&1) == *NXDOMAIN* ]]; }
+t "with a Sandbox its name goes" within 60 name_is_gone
 kube DELETE "$EXTENSIONS/sandboxwarmpools/box" >/dev/null
 kube DELETE "$EXTENSIONS/sandboxclaims/mine" >/dev/null
-kube DELETE "$SANDBOXES/sandboxes/hello" >/dev/null
 no_pods() { kube GET "$PODS" | jq -e '.items == []' >/dev/null; }
 t "with pool, claim and Sandbox their Pods go" within 120 no_pods
 nothing_left "nothing is left of them on the machine"
