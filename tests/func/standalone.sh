@@ -155,6 +155,11 @@ t "the node is there and ready" within 30 there /api/v1/nodes/node-a '.status.co
 post "$SANDBOXES" "$(sandbox sb '.spec.service = true')"
 t "a Sandbox becomes Ready" within 30 there "$SANDBOXES/sb" '.status.conditions[]? | select(.type == "Ready") | .status == "True"'
 t "its Pod runs on the node" there "$CORE/pods/sb" '.spec.nodeName == "node-a" and .status.phase == "Running"'
+SLICES="/apis/discovery.k8s.io/v1/namespaces/default/endpointslices?labelSelector=kubernetes.io%2Fservice-name%3Dsb"
+t "behind its Service is its Pod's address" within 30 there "$SLICES" '.items[0].endpoints[0] | .conditions.ready and .targetRef.name == "sb"'
+address=$(q '.items[0].endpoints[0].addresses[0]')
+api GET "$CORE/pods/sb"
+is "the very same" "$(q .status.podIP)" "$address"
 api GET "$CORE/pods?fieldSelector=spec.nodeName%3Dnode-a"
 is "Pods are found by their node" sb "$(q '[.items[].metadata.name] | join(" ")')"
 api GET "$CORE/pods" -H 'Accept: application/json;as=Table;v=v1;g=meta.k8s.io'
@@ -186,6 +191,7 @@ is "and the other way round, by its field" 'f other words' "$(q '.items[] | .met
 answers "a Sandbox is deleted" 200 DELETE "$SANDBOXES/sb"
 t "its Pod goes with it" within 30 gone "$CORE/pods/sb"
 t "and its Service" within 30 gone "$CORE/services/sb"
+t "with the addresses behind it" within 30 there "$SLICES" '.items == []'
 post "$CORE/configmaps" '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"owner"}}'
 owner=$(q .metadata.uid)
 post "$CORE/configmaps" "$(jq -cn --arg uid "$owner" '{apiVersion: "v1", kind: "ConfigMap", metadata: {name: "owned", ownerReferences:
