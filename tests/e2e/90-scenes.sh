@@ -7,38 +7,35 @@
 . "$(dirname "$0")/lib.sh"
 SHARED=${AGENT_SANDBOX_SHARED:-$ROOT/../shared}
 [ -d "$SHARED/data/scenes" ] || { skip "recorded scenes" "they are not at hand" && exit 0; }
-[ "$CLUSTER_NODE" != fake ] || { skip "recorded scenes" "the server is not in this cluster" && exit 0; }
+[ "$CLUSTER_NODE" = real ] || { skip "recorded scenes" "the server is not in this cluster" && exit 0; }
+FAKE_NODE=$(find "$(dirname "$CLUSTER_BIN")"/helpers-* -name fake-node -printf '%T@ %p\n' | sort -n | tail -n 1 | cut -d' ' -f2)
+REAL_NODE=$(kubectl get nodes -o 'jsonpath={.items[0].metadata.name}')
+FAKE_NODES=(scenes-1 scenes-2)
+DEFAULT_CLASS=storageclass.kubernetes.io/is-default-class
 PERIODS=(--sandbox-warm-pool-readiness-grace-period=20s --sandbox-warm-pool-unschedulable-recheck-interval=5s)
 
-# all_pods_run: nodes on which every pod runs at once, and no others; no default class.
 nodes=()
-all_pods_run() {
-    local node=$(find "$(dirname "$CLUSTER_BIN")"/helpers-* -name fake-node -printf '%T@ %p\n' | sort -n | tail -n 1 | cut -d' ' -f2) name
-    kubectl annotate --overwrite storageclass standard storageclass.kubernetes.io/is-default-class=false >/dev/null
-    for name in scenes-1 scenes-2; do
-        "$node" -kubeconfig "$KUBECONFIG" -node "$name" >"$WORK/$name.log" 2>&1 &
-        nodes+=($!)
-    done
-    kubectl wait --for=create node/scenes-1 node/scenes-2 --timeout 30s >/dev/null &&
-        kubectl wait --for=condition=Ready node/scenes-1 node/scenes-2 --timeout 30s >/dev/null || return
-    REAL_NODE=$(kubectl get nodes -o name | grep -v /scenes-) && kubectl cordon "$REAL_NODE" >/dev/null
-}
 put_back() {
-    if [ ${#nodes[@]} != 0 ]; then
-        kill "${nodes[@]}"
-        kubectl delete node --ignore-not-found scenes-1 scenes-2 >/dev/null
-        kubectl uncordon "$REAL_NODE" >/dev/null
-        kubectl annotate --overwrite storageclass standard storageclass.kubernetes.io/is-default-class=true >/dev/null
-    fi
+    kill "${nodes[@]}" 2>/dev/null
+    kubectl delete node --ignore-not-found "${FAKE_NODES[@]}" >/dev/null
+    kubectl uncordon "$REAL_NODE" >/dev/null
+    kubectl annotate --overwrite storageclass standard "$DEFAULT_CLASS=true" >/dev/null
     finish
 }
 trap put_back EXIT
 
 with_arguments "${PERIODS[@]}" || bail "the server does not start with short periods"
+kubectl annotate --overwrite storageclass standard "$DEFAULT_CLASS=false" >/dev/null
 # Only now: the server's own pod must not come to a fake node.
-[ "$CLUSTER_NODE" = simulated ] || all_pods_run || bail "the fake nodes are not ready"
+for name in "${FAKE_NODES[@]}"; do
+    "$FAKE_NODE" -kubeconfig "$KUBECONFIG" -node "$name" >"$WORK/$name.log" 2>&1 &
+    nodes+=($!)
+done
+kubectl wait --for=create node/scenes-1 node/scenes-2 --timeout 30s >/dev/null &&
+    kubectl wait --for=condition=Ready node/scenes-1 node/scenes-2 --timeout 30s >/dev/null || bail "the fake nodes are not ready"
+kubectl cordon "$REAL_NODE" >/dev/null
 
-"$ROOT/tests/e2e/scenes" "$SHARED/tools/scenes/scenes.py" "$SHARED/data/scenes" "$ROOT/docs/reconcile.md" -j 8 --server "$CLUSTER_API" \
+"$ROOT/tests/e2e/scenes" "$SHARED/tools/scenes/scenes.py" "$SHARED/data/scenes" "$ROOT/docs/reconcile.md" -j 4 --server "$CLUSTER_API" \
     --ca "$CLUSTER_CA" --cert "$CLUSTER_PKI/admin.crt" --key "$CLUSTER_PKI/admin.key" >"$WORK/scenes" 2>&1
 if ! grep -qE '^(not )?ok ' "$WORK/scenes"; then
     not_ok "the scenes can be played" "$(cat "$WORK/scenes")"
