@@ -403,6 +403,13 @@ START_TEST(test_claim_in_use)
     drop(&kind_pod, "x", "p", NULL); /* marked; its node has to end it */
     look_at_claim("c");
     ck_assert(is_there(&kind_persistent_volume_claim, "x", "c"));
+    make_and_forget(&kind_pod, "x",
+                    "\"metadata\":{\"name\":\"ended\"},\"spec\":{\"nodeName\":\"plain\","
+                    "\"restartPolicy\":\"Never\"," CONTAINERS
+                    "},\"status\":{\"phase\":\"Failed\"}");
+    char **of_ended = NULL;
+    strv_add(&of_ended, xstrdup("x/c"));
+    links_set(users, "x/ended", of_ended); /* one that has ended holds nothing */
     links_set(users, "x/p", NULL);
     look_at_claim("c");
     ck_assert(!is_there(&kind_persistent_volume_claim, "x", "c"));
@@ -497,11 +504,12 @@ static void make_pod(const char *name, const char *app, const char *ip, const ch
 
 START_TEST(test_slices)
 {
-    make_and_forget(&kind_service, "x",
-                    "\"metadata\":{\"name\":\"s\",\"labels\":{\"own\":\"label\"}},\"spec\":{"
-                    "\"clusterIP\":\"None\",\"selector\":{\"app\":\"web\",\"tier\":\"a\"},"
-                    "\"ports\":[{\"port\":80,\"targetPort\":\"web\"},{\"name\":\"plain\","
-                    "\"port\":81}]}");
+    make_and_forget(
+        &kind_service, "x",
+        "\"metadata\":{\"name\":\"s\",\"labels\":{\"own\":\"label\"}},\"spec\":{"
+        "\"clusterIP\":\"None\",\"selector\":{\"app\":\"web\",\"tier\":\"a\"},"
+        "\"ports\":[{\"name\":\"http\",\"port\":80,\"targetPort\":\"web\"},{\"name\":\"plain\","
+        "\"port\":81}]}");
     expect_endpoints("s", " :81"); /* the other's number is known with a Pod */
     SCOPED(json_free_p) cJSON *slice = look_at_service("s");
     SCOPED_FREE char *labels = json_to_str(json_at(slice, "metadata.labels"));
