@@ -419,7 +419,7 @@ static int decode_field(struct decoder *d, const struct wire_field *row, const s
     int r = decode_value(d, row, f, &value);
     if (value)
         json_set(object, row->name, value);
-    else
+    else if (row->type != WIRE_RAW) /* whose message is merged, and empty changes nothing */
         json_remove(object, row->name);
     return r;
 }

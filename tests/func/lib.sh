@@ -214,6 +214,9 @@ standalone_launch() {
     within 60 eval "grep -q 'kubeconfig file=' '$SERVER_LOG' || ! kill -0 $SERVER_PID" && kill -0 "$SERVER_PID" 2>/dev/null
 }
 
+# The namespace that tests write to is made when the server leads.
+has_namespace() { api GET /api/v1/namespaces/default && [ "$CODE" = 200 ]; }
+
 standalone_up() {
     for _ in {1..5}; do
         [ -n "$PORT" ] || PORT=$(etcd_random_port)
@@ -223,7 +226,7 @@ standalone_up() {
     URL=https://127.0.0.1:$PORT
     cp "$DATA/ca.crt" "$WORK/serving-ca.crt"
     AS=(--cert "$DATA/admin.crt" --key "$DATA/admin.key")
-    within 60 is_ready && return
+    within 60 is_ready && within 60 has_namespace && return
     not_ok "the server starts" "$(tail -n 20 "$SERVER_LOG")"
     exit 1
 }

@@ -3,13 +3,16 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand"
+	"os"
 	"os/exec"
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
 
@@ -207,8 +210,8 @@ func decode(program string) {
 	tap.Must(err, "a pipe")
 	tap.Must(cmd.Start(), "the program starts")
 	d := &decoder{in, bufio.NewReaderSize(out, 1<<20)}
-	seed := time.Now().UnixNano()
-	tap.Note("seed %d", seed)
+	seed, err := strconv.ParseInt(cmp.Or(os.Getenv("WIRE_SEED"), "1"), 10, 64) // the same each time, unless one looks for more
+	tap.Must(err, "WIRE_SEED is a number")
 	r := rand.New(rand.NewSource(seed))
 	f := randfill.New().RandSource(rand.NewSource(seed)).NilChance(.4).NumElements(0, 3).MaxDepth(30).Funcs(fills...)
 	for _, k := range kinds {

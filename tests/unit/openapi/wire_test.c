@@ -177,6 +177,9 @@ static const struct {
      "!invalid character '}' after object key"},
     {"fieldsV1", "v1", "ConfigMap", BYTES("\x0a\x0b\x8a\x01\x08\x3a\x06\x0a\x04{  }"),
      "{'metadata':{'managedFields':[{'fieldsV1':{}}]}}"},
+    {"fieldsV1 that are empty the second time", "v1", "ConfigMap",
+     BYTES("\x0a\x0b\x8a\x01\x08\x3a\x04\x0a\x02{}\x3a\x00"),
+     "{'metadata':{'managedFields':[{'fieldsV1':{}}]}}"},
     {"numbers one by one", "v1", "Pod", BYTES("\x12\x08\x72\x06\x20\x01\x20\x80\x80\x04"),
      "{'metadata':{},'spec':{'securityContext':{'supplementalGroups':[1,65536]}},'"
      "status':{}}"},
