@@ -225,6 +225,7 @@ nothing_left "nothing is left of them on the machine"
 # ---- not enforced, as asked for ----
 
 node_kill TERM
+is "the node ends with exit code 0" 0 $?
 real_node_up "a node starts that enforces nothing, as it is told" --allow-unenforced-policies
 t "its log says so" within 20 grep -q "network policies are NOT enforced on this node" "$WORK/node.log"
 box left open '{app: "db"}' '[]'
