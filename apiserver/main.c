@@ -726,6 +726,7 @@ int main(int argc, char **argv)
     struct app app = {0};
     int status;
     enum log_level level;
+    mem_share_pools();
     int rc = flags_parse(&flag_table, argc, argv, &app.flags, &status);
     if (rc == 0 && !flags_check(&app.flags)) {
         status = 2;

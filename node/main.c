@@ -330,6 +330,7 @@ int main(int argc, char **argv)
     struct options o = {0};
     struct pod_settings pods = {0};
     int status;
+    mem_share_pools();
     if (argc > 1 && strcmp(argv[1], "image") == 0)
         return command_image(argc - 1, argv + 1);
     if (flags_parse(&flag_table, argc, argv, &o, &status) == 0) {

@@ -2,6 +2,7 @@
  * allocating. */
 #include "apiserver/base/mem.h"
 
+#include <malloc.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -90,4 +91,11 @@ char *xasprintf(const char *fmt, ...)
 void free_counted(void *p)
 {
     free(p);
+}
+
+void mem_share_pools(void)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    int pools = processors < 2 ? 4 : processors > 64 ? 128 : (int)processors * 2;
+    mallopt(M_ARENA_MAX, pools);
 }

@@ -23,6 +23,10 @@ char *xvasprintf(const char *fmt, va_list args)
  * cannot count references, and would see the object used after each drop. */
 void free_counted(void *p);
 
+/* Before the first thread: threads share two pools of memory a processor. The C library would make
+ * eight, and every pool keeps what the largest answers made in it took. */
+void mem_share_pools(void);
+
 /* SCOPED(buf_fini) struct buf b = {0}; calls buf_fini(&b) when b goes out of scope. */
 #define SCOPED(fini) __attribute__((cleanup(fini), unused)) /* to be ended is use enough */
 /* SCOPED_FREE char *s = ...; */
