@@ -23,13 +23,14 @@ class Channels:
         context.verify_mode = ssl.CERT_NONE
         context.load_cert_chain(cert, key)
         self.sock = context.wrap_socket(socket.create_connection((host, int(port)), 60))
-        self.sock.settimeout(120)
+        self.sock.setblocking(False)
+        self.tls = threading.Lock()  # one thread reads while another sends, and OpenSSL takes one at a time
         nonce = base64.b64encode(os.urandom(16))
         head = [f"GET {path} HTTP/1.1", "Host: node", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13",
                 f"Sec-WebSocket-Key: {nonce.decode()}"]
         if protocol:
             head.append(f"Sec-WebSocket-Protocol: {protocol}")
-        self.sock.sendall(("\r\n".join(head) + "\r\n\r\n").encode())
+        self.all(("\r\n".join(head) + "\r\n\r\n").encode())
         self.buffer = b""
         answer = b""
         while b"\r\n\r\n" not in answer:
@@ -43,11 +44,29 @@ class Channels:
         assert base64.b64encode(hashlib.sha1(nonce + GUID).digest()) in answer
         self.lock = threading.Lock()
 
+    def step(self, call, argument):
+        """The call's result; it is tried again when the socket has bytes, or room for them."""
+        while True:
+            try:
+                with self.tls:
+                    return call(argument)
+            except ssl.SSLWantReadError:
+                ready = select.select([self.sock], [], [], 120)
+            except ssl.SSLWantWriteError:
+                ready = select.select([], [self.sock], [], 120)
+            if not any(ready):
+                raise Gone()
+
     def some(self):
-        got = self.sock.recv(1 << 18)
+        got = self.step(self.sock.recv, 1 << 18)
         if not got:
             raise Gone()
         return got
+
+    def all(self, data):
+        data = memoryview(data)
+        while data:
+            data = data[self.step(self.sock.send, data[:16384]):]
 
     def exactly(self, n):
         parts, have = [self.buffer], len(self.buffer)
@@ -66,7 +85,7 @@ class Channels:
         key = int.from_bytes((mask * (n // 4 + 1))[:n], "big")
         masked = (int.from_bytes(data, "big") ^ key).to_bytes(n, "big")
         with self.lock:
-            self.sock.sendall(head + mask + masked)
+            self.all(head + mask + masked)
 
     def put(self, channel, data):
         self.send(2, bytes([channel]) + data)

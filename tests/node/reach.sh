@@ -66,7 +66,8 @@ sleep 0.5
 inside follow touch /tmp/go
 within 20 test -s "$WORK/followed"
 is "its output comes as it is written" a "$(head -n 1 "$WORK/followed")"
-t "following ends with the container" wait $FOLLOWER
+wait $FOLLOWER
+is "following ends with the container" 0 $?
 is "and nothing is lost" "a b" "$(paste -sd' ' "$WORK/followed")"
 is "only the last lines, when that is asked for" b "$(at '/containerLogs/default/follow/main?tailLines=1')"
 pod much '.spec.restartPolicy = "Never" | run("i=0; while [ $i -lt 200 ]; do head -c 49152 /dev/zero | tr \"\\0\" x; echo; i=$((i+1)); done; sleep 1; echo last; sleep 100000")'
@@ -171,6 +172,8 @@ wait $CLIENT
 real_node_up "it starts again"
 t "the command went with it" within 20 no_sleepers
 within 20 listening 2
+pod_is_known() { [ "$(at -o /dev/null -w '%{http_code}' /containerLogs/default/main/main)" = 200 ]; }
+t "and knows its Pods" within 20 pod_is_known
 BASE=127.0.0.1:$NODE_PORT:$WORK/server/admin.crt:$WORK/server/admin.key
 channels command "/exec/default/main/main?output=1&$(words sh -c 'echo begun; sleep 1234')" >"$WORK/ended" 2>&1 &
 CLIENT=$!
