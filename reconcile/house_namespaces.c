@@ -117,26 +117,13 @@ static bool tell(void *ctx, cJSON *namespace)
     return is_new;
 }
 
-static int change(const struct pass_env *env, const struct object *o,
-                  bool (*how)(void *ctx, cJSON *namespace), void *ctx, struct err *err)
-{
-    struct pass_update update = {.kind = o->kind,
-                                 .namespace_name = "",
-                                 .name = o->name,
-                                 .uid = o->uid,
-                                 .change = how,
-                                 .ctx = ctx,
-                                 .field_manager = HOUSE_MANAGER};
-    return pass_update(env, &update, NULL, err);
-}
-
 static int tell_remains(const struct pass_env *env, const struct object *o, const struct remains *r,
                         struct err *err)
 {
     SCOPED(buf_fini) struct buf finalizers = {0};
     omap_each(r->finalizers, NULL, print_finalizer, &finalizers);
     struct told told = {env->clock, buf_cstr(&r->kinds), buf_cstr(&finalizers)};
-    return change(env, o, tell, &told, err);
+    return house_change(env, o, tell, &told, err);
 }
 
 /* ---- the pass ---- */
@@ -161,7 +148,7 @@ static int empty(const struct pass_env *env, const struct object *o, struct loop
         ret->again_after_ms = EMPTYING_MS;
         return tell_remains(env, o, &r, err);
     }
-    rc = change(env, o, release, NULL, err);
+    rc = house_change(env, o, release, NULL, err);
     if (rc == 0)
         log_info("namespace emptied namespace=%s", o->name);
     return rc;

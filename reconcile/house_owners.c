@@ -135,28 +135,14 @@ static int drop_finalizer(const struct pass_env *env, const struct object *o, co
                           struct err *err)
 {
     SCOPED_FREE char *copy = xstrdup(name);
-    struct pass_update update = {.kind = o->kind,
-                                 .namespace_name = o->namespace_name,
-                                 .name = o->name,
-                                 .uid = o->uid,
-                                 .change = remove_finalizer,
-                                 .ctx = copy,
-                                 .field_manager = HOUSE_MANAGER};
-    return house_forgive(pass_update(env, &update, NULL, err), err);
+    return house_forgive(house_change(env, o, remove_finalizer, copy, err), err);
 }
 
 static int drop_references(const struct pass_env *env, const struct object *o, char *const *uids,
                            struct err *err)
 {
     struct removal removal = {uids};
-    struct pass_update update = {.kind = o->kind,
-                                 .namespace_name = o->namespace_name,
-                                 .name = o->name,
-                                 .uid = o->uid,
-                                 .change = remove_references,
-                                 .ctx = &removal,
-                                 .field_manager = HOUSE_MANAGER};
-    return house_forgive(pass_update(env, &update, NULL, err), err);
+    return house_forgive(house_change(env, o, remove_references, &removal, err), err);
 }
 
 static int delete_object(const struct pass_env *env, const struct object *o,

@@ -29,6 +29,19 @@ cJSON *house_named(const char *api_version, const char *kind, const char *name)
     return o;
 }
 
+int house_change(const struct pass_env *env, const struct object *o,
+                 bool (*how)(void *ctx, cJSON *object), void *ctx, struct err *err)
+{
+    struct pass_update update = {.kind = o->kind,
+                                 .namespace_name = o->namespace_name,
+                                 .name = o->name,
+                                 .uid = o->uid,
+                                 .change = how,
+                                 .ctx = ctx,
+                                 .field_manager = HOUSE_MANAGER};
+    return pass_update(env, &update, NULL, err);
+}
+
 int house_forgive(int rc, struct err *err)
 {
     if (rc != -ERR_NOT_FOUND && rc != -ERR_CONFLICT)
@@ -125,14 +138,7 @@ int house_bind_pass(const struct pass_env *env, const char *namespace_name, cons
         return err_move(err, &e);
     struct placement placement = {
         .node = node, .why = waits_for ? waits_for : NO_NODE, .clock = env->clock};
-    struct pass_update update = {.kind = &kind_pod,
-                                 .namespace_name = namespace_name,
-                                 .name = name,
-                                 .uid = o->uid,
-                                 .change = place,
-                                 .ctx = &placement,
-                                 .field_manager = HOUSE_MANAGER};
-    return pass_update(env, &update, NULL, err);
+    return house_change(env, o, place, &placement, err);
 }
 
 /* ---- old Events ---- */

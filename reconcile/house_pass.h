@@ -11,6 +11,10 @@
 /* An object with nothing but its name; the caller's. */
 cJSON *house_named(const char *api_version, const char *kind, const char *name);
 int64_t house_deadline(const struct pass_env *env); /* of a read that begins now */
+/* Has how change the object; false of it leaves the object as it is. ERR_NOT_FOUND: it is gone, or
+ * another one by now. */
+int house_change(const struct pass_env *env, const struct object *o,
+                 bool (*how)(void *ctx, cJSON *object), void *ctx, struct err *err);
 /* What was to be changed or deleted and is gone, or another one, meanwhile: as good. */
 int house_forgive(int rc, struct err *err);
 

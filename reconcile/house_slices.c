@@ -193,14 +193,7 @@ static int write_slice(const struct pass_env *env, const struct object *service,
         return rc;
     if (present) {
         SCOPED(json_free_p) cJSON *tree = object_tree(present);
-        struct pass_update update = {.kind = &kind_endpoint_slice,
-                                     .namespace_name = service->namespace_name,
-                                     .name = name,
-                                     .uid = present->uid,
-                                     .change = adapt,
-                                     .ctx = w,
-                                     .field_manager = HOUSE_MANAGER};
-        return adapt(w, tree) ? house_forgive(pass_update(env, &update, NULL, err), err) : 0;
+        return adapt(w, tree) ? house_forgive(house_change(env, present, adapt, w, err), err) : 0;
     }
     cJSON *slice = house_named("discovery.k8s.io/v1", "EndpointSlice", name);
     json_set_str(slice, "addressType", is_ipv6 ? "IPv6" : "IPv4");

@@ -82,19 +82,6 @@ static int is_used(const struct pass_env *env, struct links *users, const char *
 
 /* ---- writes ---- */
 
-static int change(const struct pass_env *env, const struct object *o,
-                  bool (*how)(void *ctx, cJSON *object), void *ctx, struct err *err)
-{
-    struct pass_update update = {.kind = o->kind,
-                                 .namespace_name = o->namespace_name,
-                                 .name = o->name,
-                                 .uid = o->uid,
-                                 .change = how,
-                                 .ctx = ctx,
-                                 .field_manager = HOUSE_MANAGER};
-    return pass_update(env, &update, NULL, err);
-}
-
 static bool drop(void *ctx, cJSON *object)
 {
     return json_remove_str(json_at(object, "metadata.finalizers"), ctx);
@@ -105,8 +92,9 @@ static int let_go(const struct pass_env *env, const struct object *o, const char
 {
     SCOPED(json_free_p) cJSON *finalizers = object_peek(o, "metadata", "finalizers");
     SCOPED_FREE char *copy = xstrdup(finalizer);
-    return json_has_str(finalizers, finalizer) ? house_forgive(change(env, o, drop, copy, err), err)
-                                               : 0;
+    return json_has_str(finalizers, finalizer)
+               ? house_forgive(house_change(env, o, drop, copy, err), err)
+               : 0;
 }
 
 struct phase {
@@ -126,7 +114,7 @@ static int enter(const struct pass_env *env, const struct object *o, const char 
     SCOPED(json_free_p) cJSON *present = object_peek(o, "status", "phase");
     if (cJSON_IsString(present) && strcmp(present->valuestring, phase) == 0)
         return 0;
-    return house_forgive(change(env, o, set_phase, &p, err), err);
+    return house_forgive(house_change(env, o, set_phase, &p, err), err);
 }
 
 /* ---- classes ---- */
@@ -289,7 +277,7 @@ static int bind(const struct pass_env *env, const struct object *claim, const st
         if (!belongs_to(tree, claim))
             return err_set(err, ERR_CONFLICT, "volume %s went to another claim", volume->name);
     }
-    int rc = house_forgive(change(env, claim, take, &pair, err), err);
+    int rc = house_forgive(house_change(env, claim, take, &pair, err), err);
     if (rc == 0)
         log_info("claim bound claim=%s/%s volume=%s", claim->namespace_name, claim->name,
                  volume->name);
