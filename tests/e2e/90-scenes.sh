@@ -31,8 +31,8 @@ for name in "${FAKE_NODES[@]}"; do
     "$FAKE_NODE" -kubeconfig "$KUBECONFIG" -node "$name" >"$WORK/$name.log" 2>&1 &
     nodes+=($!)
 done
-kubectl wait --for=create node/scenes-1 node/scenes-2 --timeout 30s >/dev/null &&
-    kubectl wait --for=condition=Ready node/scenes-1 node/scenes-2 --timeout 30s >/dev/null || bail "the fake nodes are not ready"
+fake_nodes_are_ready() { kubectl wait --for=condition=Ready node/scenes-1 node/scenes-2 --timeout 5s; }
+within 60 fake_nodes_are_ready || bail "the fake nodes are not ready: $(tail -n 2 "$WORK"/scenes-*.log)"
 kubectl cordon "$REAL_NODE" >/dev/null
 
 "$ROOT/tests/e2e/scenes" "$SHARED/tools/scenes/scenes.py" "$SHARED/data/scenes" "$ROOT/docs/reconcile.md" -j 4 --server "$CLUSTER_API" \
