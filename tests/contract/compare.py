@@ -346,6 +346,7 @@ class Side:
             return "<continue>"
         if "cells" in path and re.fullmatch(r"\d+s", v):
             return "<age>"
+        v = re.sub(r"^( *- )\d+s$", r"\1<age>", v, flags=re.MULTILINE)  # the same in YAML
         for uid, token in self.uids.items():
             v = v.replace(uid, token)
         v = re.sub(r"(record|precondition) \(\d+\)", r"\1 (<rv>)", re.sub(r"current: \d+", "current: <rv>", v))
