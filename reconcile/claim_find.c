@@ -68,7 +68,7 @@ static void take_bound(struct claim_run *p, const struct object *claim, const st
     p->sandbox = object_tree(member);
     json_free(p->next);
     p->next = object_tree(claim);
-    run_again(p, claim_time_left_ms(p->next, run_now_ms(p)));
+    run_again_at_end(p);
 }
 
 /* Member NULL = the best one. Negative: the pass is over. */

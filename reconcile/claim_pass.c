@@ -15,7 +15,7 @@
 static int result_of(struct claim_run *p)
 {
     enum claim_failure failure = p->error.failure;
-    run_again(p, claim_time_left_ms(p->next, run_now_ms(p)));
+    run_again_at_end(p);
     if (failure == CLAIM_NO_POOL || failure == CLAIM_NO_TEMPLATE) {
         run_again(p, CLAIM_MISSING_AGAIN_MS);
         return 0;

@@ -58,6 +58,14 @@ void run_again(struct claim_run *p, int64_t after_ms)
         p->again_after_ms = after_ms;
 }
 
+/* An end that came during this pass, a moment after it was looked at, is for the next one: what is
+ * left must not be taken for "no time at all". */
+void run_again_at_end(struct claim_run *p)
+{
+    int64_t left_ms = claim_time_left_ms(p->next, run_now_ms(p));
+    run_again(p, left_ms > 0 ? left_ms : 1);
+}
+
 enum next run_stop(struct claim_run *p, int rc)
 {
     p->rc = rc;

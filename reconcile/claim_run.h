@@ -55,6 +55,7 @@ const struct pass_env *run_env(const struct claim_run *p);
 int64_t run_now_ms(const struct claim_run *p);         /* unix */
 int64_t run_claim_created_ms(const cJSON *object);     /* unix; 0 = it does not say */
 void run_again(struct claim_run *p, int64_t after_ms); /* the earliest wish counts; <= 0 is none */
+void run_again_at_end(struct claim_run *p); /* of its time */
 enum next run_stop(struct claim_run *p, int rc);
 /* The store or the leadership is away: nothing may be concluded, the pass comes back. */
 enum next run_cut_off(struct claim_run *p, const char *what, const struct err *err);

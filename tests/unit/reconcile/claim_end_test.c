@@ -215,6 +215,32 @@ START_TEST(test_delete_with_expired_sandbox)
 }
 END_TEST
 
+static int64_t tick(const struct clock *c)
+{
+    struct clock_fake *f = c->ctx;
+    clock_fake_advance(f, 1);
+    return clock_unix_ms(&f->clock);
+}
+
+/* A millisecond goes by with each look at the clock: wherever in a pass the time runs out, there is
+ * another pass. */
+START_TEST(test_end_comes_during_a_pass)
+{
+    const struct clock ticking = {.unix_ms = tick, .monotonic_ms = tick, .ctx = &pw.w.clock};
+    struct pass_env with_ticks = env();
+    with_ticks.clock = &ticking;
+    post("c", "", ",\"lifecycle\":{\"shutdownTime\":\"2026-01-02T03:04:25Z\"}"); /* 20 s from now */
+    ck_assert_int_eq(pass("c"), 20000);
+    pass_sandbox("c");
+    ck_assert_int_eq(pass("c"), 20000);
+    claim_reconciler_free(claims);
+    claims = claim_reconciler_new(&(struct claim_reconciler_config){
+        .env = with_ticks, .settings = {.label_domains = pool_world_domains}});
+    clock_fake_advance(&pw.w.clock, 20000 - _i);
+    ck_assert_int_gt(pass("c"), 0);
+}
+END_TEST
+
 START_TEST(test_earlier_of_two) /* C-t082 */
 {
     post("c", "",
@@ -279,6 +305,7 @@ SUITE(claim_end)
         tcase_add_test(tc, tests[i]);
     tcase_add_loop_test(tc, test_delete_with_expired_sandbox, 0, (int)ARRAY_LEN(policies));
     tcase_add_loop_test(tc, test_delete, 0, (int)ARRAY_LEN(policies));
+    tcase_add_loop_test(tc, test_end_comes_during_a_pass, 1, 25);
     tcase_add_loop_test(tc, test_extended_while_it_ends, 0, (int)ARRAY_LEN(ends));
     tcase_add_loop_test(tc, test_time_that_never_begins, 0, (int)ARRAY_LEN(endless));
     tcase_add_loop_test(tc, test_unserved_claim_ends, 0, (int)ARRAY_LEN(ends));
