@@ -343,91 +343,92 @@ static void check_alone(const struct run *r, const char *field, const cJSON *nod
               "Forbidden: may not use %s with other access modes", r->row->text);
 }
 
-/* Of what is there; what is not, or empty, is another check's. */
+static void check_subdomain(const struct run *r, const char *field, const cJSON *node)
+{
+    name_check_object(text_of(node), false, NAME_SUBDOMAIN, field, r->causes);
+}
+
+static void check_port(const struct run *r, const char *field, const cJSON *node)
+{
+    if (cJSON_IsString(node))
+        check_port_name(r, field, node);
+    else
+        check_range(r, field, node, 1, 65535);
+}
+
+static void check_key(const struct run *r, const char *field, const cJSON *node)
+{
+    check_config_key(r, field, text_of(node));
+}
+
+static void check_bounds(const struct run *r, const char *field, const cJSON *node)
+{
+    check_range(r, field, node, r->row->min, r->row->max);
+}
+
+static void check_not_negative(const struct run *r, const char *field, const cJSON *node)
+{
+    int64_t n;
+    if (json_node_i64(node, &n) == 0 && n < 0)
+        refuse(r, field, node, "must be greater than or equal to 0");
+}
+
+static void check_mode(const struct run *r, const char *field, const cJSON *node)
+{
+    int64_t n;
+    if (json_node_i64(node, &n) == 0 && (n < 0 || n > 0777))
+        refuse(r, field, node, "must be a number between 0 and 0777 (octal), both inclusive");
+}
+
+static void check_size(const struct run *r, const char *field, const cJSON *node)
+{
+    if (quantity_of(node) <= 0)
+        refuse_quantity(r, field, node, "must be greater than zero");
+}
+
+static void check_no_dots(const struct run *r, const char *field, const cJSON *node)
+{
+    check_path(r, field, node, false);
+}
+
+static void check_relative(const struct run *r, const char *field, const cJSON *node)
+{
+    check_path(r, field, node, true);
+}
+
+/* Of what is there; what is not, or empty, or one of several, is another check's. */
+static void (*const checks_of_present[])(const struct run *r, const char *field,
+                                         const cJSON *node) = {
+    [CHECK_ENUM] = check_enum,
+    [CHECK_LABEL] = check_name,
+    [CHECK_SUBDOMAIN] = check_subdomain,
+    [CHECK_PORT_NAME] = check_port_name,
+    [CHECK_PORT] = check_port,
+    [CHECK_CONFIG_KEY] = check_key,
+    [CHECK_CONFIG_KEYS] = check_config_keys,
+    [CHECK_LABELS] = check_labels,
+    [CHECK_ENV_NAME] = check_env_name,
+    [CHECK_RANGE] = check_bounds,
+    [CHECK_NOT_NEGATIVE] = check_not_negative,
+    [CHECK_MODE] = check_mode,
+    [CHECK_QUANTITIES] = check_quantities,
+    [CHECK_SIZE] = check_size,
+    [CHECK_TRIMMED] = check_trimmed,
+    [CHECK_NO_DOTS] = check_no_dots,
+    [CHECK_RELATIVE] = check_relative,
+    [CHECK_NAMED] = check_named,
+    [CHECK_SOURCE] = check_source,
+    [CHECK_LIMITS] = check_limits,
+    [CHECK_IMMUTABLE] = check_immutable,
+    [CHECK_FROZEN] = check_frozen,
+    [CHECK_ALONE] = check_alone,
+};
+
 static void check_present(const struct run *r, const char *field, const cJSON *node)
 {
-    const struct path_check *row = r->row;
-    int64_t n;
-    switch (row->check) {
-    case CHECK_ENUM:
-        check_enum(r, field, node);
-        break;
-    case CHECK_LABEL:
-        check_name(r, field, node);
-        break;
-    case CHECK_SUBDOMAIN:
-        name_check_object(text_of(node), false, NAME_SUBDOMAIN, field, r->causes);
-        break;
-    case CHECK_PORT_NAME:
-        check_port_name(r, field, node);
-        break;
-    case CHECK_PORT:
-        if (cJSON_IsString(node))
-            check_port_name(r, field, node);
-        else
-            check_range(r, field, node, 1, 65535);
-        break;
-    case CHECK_CONFIG_KEY:
-        check_config_key(r, field, text_of(node));
-        break;
-    case CHECK_CONFIG_KEYS:
-        check_config_keys(r, field, node);
-        break;
-    case CHECK_LABELS:
-        check_labels(r, field, node);
-        break;
-    case CHECK_ENV_NAME:
-        check_env_name(r, field, node);
-        break;
-    case CHECK_RANGE:
-        check_range(r, field, node, row->min, row->max);
-        break;
-    case CHECK_NOT_NEGATIVE:
-        if (json_node_i64(node, &n) == 0 && n < 0)
-            refuse(r, field, node, "must be greater than or equal to 0");
-        break;
-    case CHECK_MODE:
-        if (json_node_i64(node, &n) == 0 && (n < 0 || n > 0777))
-            refuse(r, field, node, "must be a number between 0 and 0777 (octal), both inclusive");
-        break;
-    case CHECK_QUANTITIES:
-        check_quantities(r, field, node);
-        break;
-    case CHECK_SIZE:
-        if (quantity_of(node) <= 0)
-            refuse_quantity(r, field, node, "must be greater than zero");
-        break;
-    case CHECK_TRIMMED:
-        check_trimmed(r, field, node);
-        break;
-    case CHECK_NO_DOTS:
-    case CHECK_RELATIVE:
-        check_path(r, field, node, row->check == CHECK_RELATIVE);
-        break;
-    case CHECK_NAMED:
-        check_named(r, field, node);
-        break;
-    case CHECK_SOURCE:
-        check_source(r, field, node);
-        break;
-    case CHECK_LIMITS:
-        check_limits(r, field, node);
-        break;
-    case CHECK_IMMUTABLE:
-        check_immutable(r, field, node);
-        break;
-    case CHECK_FROZEN:
-        check_frozen(r, field, node);
-        break;
-    case CHECK_ALONE:
-        check_alone(r, field, node);
-        break;
-    case CHECK_REFERS:
-    case CHECK_REQUIRED:
-    case CHECK_ONE_OF:
-    case CHECK_UNIQUE:
-        break;
-    }
+    size_t check = r->row->check;
+    if (check < ARRAY_LEN(checks_of_present) && checks_of_present[check])
+        checks_of_present[check](r, field, node);
 }
 
 static void check_leaf(const struct run *r, const char *field, const cJSON *node)
