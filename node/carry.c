@@ -51,7 +51,7 @@ static void send_out(struct turn *t)
 {
     struct buf *out = &t->c->session->out;
     while (!t->is_gone && t->sent < out->len) {
-        ssize_t n = wire_write(t->c->wire, out->data + t->sent, out->len - t->sent);
+        ssize_t n = tls_conn_write(t->c->conn, out->data + t->sent, out->len - t->sent);
         t->is_gone = n < 0;
         if (n <= 0)
             break;
@@ -77,7 +77,7 @@ static void read_in(struct turn *t)
 {
     char piece[PIECE];
     for (int i = 0; i < PIECES && !t->is_gone && is_reading(t); i++) {
-        ssize_t n = wire_read(t->c->wire, piece, sizeof piece);
+        ssize_t n = tls_conn_read(t->c->conn, piece, sizeof piece);
         t->is_gone = n < 0;
         if (n <= 0)
             break;
@@ -102,9 +102,10 @@ static bool wait_for_news(struct turn *t)
     w->n = 0;
     w->until_ms = t->moved_ms + IDLE_MS;
     waits_add(w, t->c->stop_fd, POLLIN);
-    waits_add(w, wire_fd(t->c->wire), wire_events(t->c->wire, reads, t->c->session->out.len > 0));
+    waits_add(w, tls_conn_fd(t->c->conn),
+              tls_conn_events(t->c->conn, reads, t->c->session->out.len > 0));
     t->c->user->wait(t->c->ctx, w);
-    poll(w->v, w->n, timeout_of(t, reads && wire_has_more(t->c->wire)));
+    poll(w->v, w->n, timeout_of(t, reads && tls_conn_has_more(t->c->conn)));
     /* A connection that broke is heard of though nothing is asked of it. */
     t->is_gone = t->is_gone || (!reads && (waits_result(w, 1) & (POLLERR | POLLHUP)));
     return waits_result(w, 0) == 0;
@@ -117,9 +118,9 @@ static void say_goodbye(struct turn *t)
     int64_t until_ms = now_ms() + GOODBYE_MS;
     struct session *s = t->c->session;
     session_close(s);
-    if (!t->is_gone && wire_send(t->c->wire, buf_cstr(&s->out) + t->sent, s->out.len - t->sent,
-                                 t->c->stop_fd, until_ms, NULL) == 0)
-        wire_end(t->c->wire, t->c->stop_fd, until_ms);
+    if (!t->is_gone && tls_conn_send(t->c->conn, buf_cstr(&s->out) + t->sent, s->out.len - t->sent,
+                                     t->c->stop_fd, until_ms, NULL) == 0)
+        tls_conn_end(t->c->conn, t->c->stop_fd, until_ms);
 }
 
 void carry(struct carry *c, const char *first, size_t n)

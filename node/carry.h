@@ -5,7 +5,7 @@
 #include <poll.h>
 
 #include "node/session.h"
-#include "node/wire.h"
+#include "node/tls_conn.h"
 
 struct waits { /* what a user waits for, besides its client */
     struct pollfd *v;
@@ -27,7 +27,7 @@ struct carry_user {
 };
 
 struct carry {
-    struct wire *wire;
+    struct tls_conn *conn;
     struct session *session; /* not yet started */
     int stop_fd;             /* can be read when the node ends */
     const struct carry_user *user;

@@ -27,7 +27,7 @@
 
 struct serve {
     struct serve_config config;
-    struct wire_gate *gate;
+    struct tls_server *tls;
     struct callers *callers;
     int listen_fd, stop_fd, port;
     pthread_t thread;
@@ -69,8 +69,8 @@ void visit_answer(struct visit *v, int status, const char *type, const char *bod
                "X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n",
                status, phrase_of(status), type ? type : "text/plain; charset=utf-8", n);
     buf_append(&answer, body, n);
-    if (wire_send(v->wire, answer.data, answer.len, v->stop_fd, until_ms, NULL) == 0)
-        wire_end(v->wire, v->stop_fd, until_ms);
+    if (tls_conn_send(v->conn, answer.data, answer.len, v->stop_fd, until_ms, NULL) == 0)
+        tls_conn_end(v->conn, v->stop_fd, until_ms);
 }
 
 void visit_fail(struct visit *v, const struct err *err)
@@ -154,7 +154,7 @@ static int read_head(struct visit *v, int64_t until_ms, struct err *err)
     while ((n = head_length(buf_cstr(in), in->len)) == 0) {
         if (in->len >= HEAD_MAX)
             return err_set(err, ERR_BAD_REQUEST, "the request's head is too large");
-        ssize_t got = wire_receive(v->wire, piece, sizeof piece, v->stop_fd, until_ms, err);
+        ssize_t got = tls_conn_receive(v->conn, piece, sizeof piece, v->stop_fd, until_ms, err);
         if (got <= 0)
             return got == 0 ? err_set(err, ERR_UNAVAILABLE, "the client is gone") : (int)got;
         buf_append(in, piece, (size_t)got);
@@ -181,7 +181,7 @@ static void split(struct visit *v)
 static int let_in(struct serve *s, struct visit *v, char **ret_name, struct err *err)
 {
     SCOPED(subject_fini) struct subject who = {0};
-    int rc = wire_client(v->wire, &who, err);
+    int rc = tls_conn_client(v->conn, &who, err);
     if (rc < 0)
         return rc;
     *ret_name = xstrdup(who.common_name);
@@ -216,9 +216,9 @@ static void *run_connection(void *arg)
     struct serve *s = a->serve;
     struct visit v = {.config = &s->config, .stop_fd = s->stop_fd};
     int64_t until_ms = clock_monotonic_ms(&clock_system) + ARRIVE_MS;
-    if (wire_accept(s->gate, a->fd, s->stop_fd, until_ms, &v.wire, NULL) == 0)
+    if (tls_conn_accept(s->tls, a->fd, s->stop_fd, until_ms, &v.conn, NULL) == 0)
         attend(s, &v);
-    wire_free(v.wire);
+    tls_conn_free(v.conn);
     head_fini(&v.head);
     strv_free(v.parts);
     buf_fini(&v.rest);
@@ -315,7 +315,7 @@ int serve_new(const struct serve_config *config, struct serve **ret, struct err 
     s->callers = callers_new(config->kube, config->name, &clock_system);
     pthread_mutex_init(&s->lock, NULL);
     thread_cond_init(&s->wake);
-    int rc = wire_gate_new(config->cert_file, config->key_file, config->ca_file, &s->gate, err);
+    int rc = tls_server_new(config->cert_file, config->key_file, config->ca_file, &s->tls, err);
     if (rc == 0)
         rc = bind_to(s, err);
     if (rc < 0) {
@@ -355,7 +355,7 @@ void serve_stop(struct serve *s)
         close(s->listen_fd);
     close(s->stop_fd);
     callers_free(s->callers);
-    wire_gate_free(s->gate);
+    tls_server_free(s->tls);
     pthread_cond_destroy(&s->wake);
     pthread_mutex_destroy(&s->lock);
     free(s);

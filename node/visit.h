@@ -5,12 +5,12 @@
 #include "node/head.h"
 #include "node/serve.h"
 #include "node/session.h"
-#include "node/wire.h"
+#include "node/tls_conn.h"
 
 struct visit {
     const struct serve_config *config;
     int stop_fd;
-    struct wire *wire;
+    struct tls_conn *conn;
     struct head head;
     char **parts; /* of the path: exec, NAMESPACE, POD, ... */
     size_t n_parts;

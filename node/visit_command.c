@@ -416,7 +416,7 @@ static void run(struct command *c)
 {
     struct visit *v = c->visit;
     c->opened_by_ms = now_ms() + OPEN_MS;
-    carry(&(struct carry){.wire = v->wire,
+    carry(&(struct carry){.conn = v->conn,
                           .session = c->session,
                           .stop_fd = v->stop_fd,
                           .user = &carry_user,

@@ -20,7 +20,7 @@
  * streamingConnectionIdleTimeout. */
 #define SEND_MS ((int64_t)4 * 3600 * 1000)
 #define GOODBYE_MS 5000 /* for it to go */
-#define LOOK_MS 30000            /* at the latest it is looked again; news may be lost */
+#define LOOK_MS 30000   /* at the latest it is looked again; news may be lost */
 
 struct view {
     struct visit *visit;
@@ -37,8 +37,8 @@ struct view {
 static void send_bytes(struct view *v, const struct buf *bytes)
 {
     int64_t until_ms = clock_monotonic_ms(&clock_system) + SEND_MS;
-    if (!v->is_gone && wire_send(v->visit->wire, buf_cstr(bytes), bytes->len, v->visit->stop_fd,
-                                 until_ms, NULL) < 0)
+    if (!v->is_gone && tls_conn_send(v->visit->conn, buf_cstr(bytes), bytes->len, v->visit->stop_fd,
+                                     until_ms, NULL) < 0)
         v->is_gone = true;
 }
 
@@ -139,7 +139,7 @@ static bool wait_for_news(struct view *v)
         {.fd = v->news_fd, .events = POLLIN},
         {.fd = v->owner_fd, .events = POLLIN},
         {.fd = v->visit->stop_fd, .events = POLLIN},
-        {.fd = wire_fd(v->visit->wire), .events = wire_events(v->visit->wire, true, false)},
+        {.fd = tls_conn_fd(v->visit->conn), .events = tls_conn_events(v->visit->conn, true, false)},
     };
     poll(fds, ARRAY_LEN(fds), LOOK_MS);
     while (read(v->news_fd, dropped, sizeof dropped) > 0)
@@ -148,7 +148,7 @@ static bool wait_for_news(struct view *v)
         close(v->owner_fd);
         v->owner_fd = -1;
     }
-    if (fds[3].revents && wire_read(v->visit->wire, dropped, sizeof dropped) < 0)
+    if (fds[3].revents && tls_conn_read(v->visit->conn, dropped, sizeof dropped) < 0)
         v->is_gone = true;
     return !fds[2].revents;
 }
@@ -220,7 +220,8 @@ void visit_log(struct visit *visit)
         if (!visit->head.is_old)
             send_chunk(&v, &nothing); /* the last one */
         if (!v.is_gone)
-            wire_end(visit->wire, visit->stop_fd, clock_monotonic_ms(&clock_system) + GOODBYE_MS);
+            tls_conn_end(visit->conn, visit->stop_fd,
+                         clock_monotonic_ms(&clock_system) + GOODBYE_MS);
     }
     log_reader_fini(&v.reader);
     close_if(v.fd);

@@ -381,7 +381,7 @@ void visit_ports(struct visit *v)
     if (rc == 0)
         rc = open_session(&f, &err);
     if (rc == 0)
-        carry(&(struct carry){.wire = v->wire,
+        carry(&(struct carry){.conn = v->conn,
                               .session = f.session,
                               .stop_fd = v->stop_fd,
                               .user = &carry_user,

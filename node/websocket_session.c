@@ -6,7 +6,7 @@
 #include "apiserver/base/mem.h"
 #include "node/head.h"
 #include "node/session.h"
-#include "node/tunnel.h"
+#include "node/spdy_tunnel.h"
 #include "node/websocket.h"
 
 #define PORTS_MAX 100 /* each takes two channels of 255 */
@@ -25,7 +25,7 @@ static const struct subprotocol {
     {"v5.channel.k8s.io", false, true, true},
     {"v4.channel.k8s.io", false, true, false},
     {"channel.k8s.io", false, false, false},
-    {TUNNEL_SUBPROTOCOL, true, false, false, .is_tunnel = true},
+    {SPDY_TUNNEL_SUBPROTOCOL, true, false, false, .is_tunnel = true},
     {"v4.channel.k8s.io", true, true, false},
 };
 
@@ -304,7 +304,7 @@ static int accept_websocket(const struct head *head, const struct session_wish *
     if (!ports_are_good(subprotocol, wish))
         return err_set(err, ERR_BAD_REQUEST, "query parameter \"port\" is required, %d at most",
                        PORTS_MAX);
-    struct session *s = subprotocol->is_tunnel ? tunnel_new(wish, user, ctx)
+    struct session *s = subprotocol->is_tunnel ? spdy_tunnel_new(wish, user, ctx)
                                                : channels_new(subprotocol, wish, user, ctx);
     bool is_named = pairs_get_ci(&head->headers, "Sec-WebSocket-Protocol") != NULL;
     print_answer(&s->out, key, is_named ? subprotocol->name : NULL);

@@ -6,7 +6,7 @@
 
 #include "apiserver/base/mem.h"
 #include "node/spdy.h"
-#include "node/tunnel.h"
+#include "node/spdy_tunnel.h"
 #include "node/websocket.h"
 #include "tests/fuzz/player.h"
 
@@ -64,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct player player = {.manners = data[0] | PLAYER_FOR_PORTS};
     const struct session_wish wish = player_wish(player.manners);
     struct ear ear = {.spdy = spdy_new()};
-    player.s = tunnel_new(&wish, &player_user, &player);
+    player.s = spdy_tunnel_new(&wish, &player_user, &player);
     play(&player, (const char *)data + 1, size - 1, (size_t)1 << (2 * (data[0] & PIECE_BITS)),
          check_said, &ear);
     spdy_free(ear.spdy);

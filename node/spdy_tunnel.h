@@ -4,8 +4,8 @@
 
 #include "node/session.h"
 
-#define TUNNEL_SUBPROTOCOL "SPDY/3.1+portforward.k8s.io"
+#define SPDY_TUNNEL_SUBPROTOCOL "SPDY/3.1+portforward.k8s.io"
 
 /* The websocket is there already: s->out and session_feed are its frames. */
-struct session *tunnel_new(const struct session_wish *wish, const struct session_user *user,
-                           void *ctx);
+struct session *spdy_tunnel_new(const struct session_wish *wish, const struct session_user *user,
+                                void *ctx);

@@ -1,5 +1,5 @@
 /* Source: client-go's tools/portforward, which makes such a tunnel; RFC 6455. */
-#include "node/tunnel.h"
+#include "node/spdy_tunnel.h"
 
 #include <stdlib.h>
 
@@ -7,7 +7,7 @@
 #include "node/spdy_session.h"
 #include "node/websocket.h"
 
-struct tunnel {
+struct spdy_tunnel {
     struct session session; /* first; what its user holds */
     struct session *inner;
     struct websocket_reader reader;
@@ -15,13 +15,13 @@ struct tunnel {
     bool is_closed;  /* the websocket: nothing may follow */
 };
 
-static struct tunnel *of(struct session *s)
+static struct spdy_tunnel *of(struct session *s)
 {
-    return (struct tunnel *)s;
+    return (struct spdy_tunnel *)s;
 }
 
 /* What the inner session has said becomes a message; its end closes the websocket. */
-static void carry(struct tunnel *t)
+static void carry(struct spdy_tunnel *t)
 {
     if (t->is_feeding || t->is_closed)
         return;
@@ -37,19 +37,19 @@ static void carry(struct tunnel *t)
 static void on_part(void *ctx, const char *p, size_t n, bool is_first, bool is_last)
 {
     (void)is_first, (void)is_last;
-    struct tunnel *t = ctx;
+    struct spdy_tunnel *t = ctx;
     session_feed(t->inner, p, n);
 }
 
 static void on_ping(void *ctx, const char *p, size_t n)
 {
-    struct tunnel *t = ctx;
+    struct spdy_tunnel *t = ctx;
     websocket_print(&t->session.out, WEBSOCKET_PONG, p, n);
 }
 
 static void on_close(void *ctx, int code)
 {
-    struct tunnel *t = ctx;
+    struct spdy_tunnel *t = ctx;
     websocket_print_close(&t->session.out,
                           code == WEBSOCKET_BROKEN ? WEBSOCKET_BROKEN : WEBSOCKET_NORMAL);
     t->is_closed = t->session.is_over = true;
@@ -65,7 +65,7 @@ static void start(struct session *s)
 
 static void feed(struct session *s, const char *p, size_t n)
 {
-    struct tunnel *t = of(s);
+    struct spdy_tunnel *t = of(s);
     t->is_feeding = true;
     websocket_read(&t->reader, p, n);
     t->is_feeding = false;
@@ -100,7 +100,7 @@ static void close_session(struct session *s)
 
 static void free_session(struct session *s)
 {
-    struct tunnel *t = of(s);
+    struct spdy_tunnel *t = of(s);
     s->is_over = true;
     session_free(t->inner);
     buf_fini(&s->out);
@@ -117,10 +117,10 @@ static const struct session_ops ops = {
     .free = free_session,
 };
 
-struct session *tunnel_new(const struct session_wish *wish, const struct session_user *user,
-                           void *ctx)
+struct session *spdy_tunnel_new(const struct session_wish *wish, const struct session_user *user,
+                                void *ctx)
 {
-    struct tunnel *t = xcalloc(1, sizeof *t);
+    struct spdy_tunnel *t = xcalloc(1, sizeof *t);
     t->session = (struct session){.ops = &ops, .user = user, .ctx = ctx};
     t->inner = spdy_session_new(wish, user, ctx);
     t->reader.ops = &reader_ops;

@@ -1,5 +1,5 @@
 /* SPDY inside a websocket: a peer that masks what the codec writes, and a user that greets. */
-#include "node/tunnel.h"
+#include "node/spdy_tunnel.h"
 
 #include "node/head.h"
 #include "node/spdy.h"
@@ -51,7 +51,7 @@ static const struct session_user user = {user_open, user_data, user_end, user_go
 static void table_init(struct table *t)
 {
     const struct session_wish wish = {.kinds = {[STREAM_ERROR] = true, [STREAM_DATA] = true}};
-    *t = (struct table){.s = tunnel_new(&wish, &user, t)};
+    *t = (struct table){.s = spdy_tunnel_new(&wish, &user, t)};
     t->peer = spdy_new();
     t->ear = spdy_new();
 }
@@ -156,7 +156,7 @@ START_TEST(test_handshake)
     SCOPED(pairs_fini) struct pairs headers = {0};
     pairs_add(&headers, "Sec-WebSocket-Version", "13");
     pairs_add(&headers, "Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="); /* RFC 6455, 1.3 */
-    pairs_add(&headers, "Sec-WebSocket-Protocol", TUNNEL_SUBPROTOCOL);
+    pairs_add(&headers, "Sec-WebSocket-Protocol", SPDY_TUNNEL_SUBPROTOCOL);
     char method[] = "GET";
     const struct head head = {.method = method, .headers = headers};
     const struct session_wish wish = {.kinds = {[STREAM_ERROR] = true, [STREAM_DATA] = true}};
@@ -275,7 +275,7 @@ START_TEST(test_mistakes)
 }
 END_TEST
 
-SUITE(tunnel)
+SUITE(spdy_tunnel)
 {
     TESTS("handshake", test_handshake);
     LOOP("both ways", test_both_ways, 0, 5);
