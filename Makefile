@@ -41,7 +41,7 @@ ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now -pthread $(if $(SAN),-fsanitize=$(SAN)) $
 FUZZ_MAIN = $(if $(findstring fuzzer,$(SAN)),-fsanitize=fuzzer,$(OUT)/tests/fuzz/driver.o)
 
 # ---- the tree: one archive per folder, in link order (a folder may use those after it) -------------------------------
-LAYERS := apiserver/http reconcile apiserver/registry apiserver/auth admission node apiserver/kube openapi storage apiserver/base
+LAYERS := apiserver apiserver/http reconcile apiserver/registry apiserver/auth admission node apiserver/kube openapi storage apiserver/base
 lib     = $(OUT)/lib/$(subst /,-,$(1)).a
 LIBS   := $(foreach l,$(LAYERS),$(call lib,$(l)))
 src_of  = $(filter-out %/main.c,$(wildcard $(1)/*.c)) $(if $(filter openapi,$(1)),$(wildcard openapi/kinds/*.c))

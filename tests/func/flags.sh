@@ -38,6 +38,26 @@ bad --secure-port 70000 'number from 0 to 65535'
 says 2 "IL-060 a resolver that is no address" --tls-cert-file=x --tls-private-key-file=x --sandbox-policy-resolvers=dns.example
 has "IL-060 a resolver that is no address: says why" "--sandbox-policy-resolvers are addresses" "$OUTPUT"
 
+# together WHAT WHY ARGUMENT...: what flags say together is wrong.
+together() {
+    local what=$1 why=$2
+    shift 2
+    says 2 "$what" "$@"
+    has "$what: says why" "sandbox-apiserver: $why" "$OUTPUT"
+}
+together "a log level that is none" "--log-level is debug, info, warn or error" --log-level=loud
+together "a store that is none" "--store is etcd or memory" --store=disk
+together "no servers of etcd" "--etcd-servers is empty" --etcd-servers=
+together "a certificate for etcd without its key" "--etcd-certfile and --etcd-keyfile go together" --etcd-certfile=x
+together "authorities of clients without the front proxy's" "--client-ca-file and --requestheader-client-ca-file go together" --client-ca-file=x
+together "no cluster and nobody who may come" "--without-cluster needs --client-ca-file" --without-cluster
+together "no cluster and a kubeconfig" "--without-cluster needs --client-ca-file" --without-cluster --client-ca-file=x --kubeconfig=x
+together "standalone with a certificate" "--standalone makes its certificates itself" --standalone
+PROGRAM=("$SERVER")
+together "no certificate" "--tls-cert-file and --tls-private-key-file are required"
+together "standalone with a cluster" "--standalone makes its certificates itself, and has no cluster" --standalone --kubeconfig=x
+PROGRAM=("$SERVER" --tls-cert-file "$WORK/none" --tls-private-key-file "$WORK/none")
+
 says 2 "M-t019 a flag that does not exist" --nonsense
 has "M-t019 a flag that does not exist: is named" "'--nonsense'" "$OUTPUT"
 
