@@ -1,14 +1,35 @@
-# `make run`, as README has it: server, node, image, pool, claim and a command, and what kubectl does then; twice, after kill -9 of either
-# and both, in the foreground, and its end, after which nothing is left. Without make itself and without packages: the image is made
-# before, where there is a network.
+# `make run`, as README has it: server, node, image, pool, claim and a command, and what kubectl does then; what it takes from a fresh
+# clone and the next time; twice, after kill -9 of either and both, in the foreground, and its end, after which nothing is left. Without
+# packages; the clone is built and the image is made before, where there is a network.
 # shellcheck shell=bash disable=SC2034 source=tests/node/lib.sh
 IMAGE=$(cd "$(dirname "$0")/../.." && pwd)/build/python-image.tar
-if [ -z "${NODE_TEST_INSIDE:-}" ] && ! [ "$IMAGE" -nt "$(dirname "$0")/../../node/image.c" ]; then
-    "$(dirname "${SERVER:-$(dirname "$IMAGE")/gcc/sandbox-apiserver}")/sandbox-node" image build python --output "$IMAGE" >/dev/null 2>"$IMAGE.log" || rm -f "$IMAGE"
+
+# spent FIGURES COMMAND...: notes what it took: seconds, and seconds of processors. What it says is in FIGURES.log.
+spent() {
+    local TIMEFORMAT='%R %U %S'
+    { time "${@:2}" >"$1.log" 2>&1; } 2>"$1"
+}
+# Nothing but Debian's packages is there: no ccache, no image, no flags of a make around this.
+alone() { env -i PATH="$PATH" CCACHE_DISABLE=1 "$@"; }
+# from_fresh_clone FOLDER: the files of the tree as they are now, built; and the image.
+from_fresh_clone() {
+    mkdir -p "$1/clone" "${IMAGE%/*}"
+    (cd "${IMAGE%/*}/.." && git ls-files -z | tar --null --files-from=- --ignore-failed-read -cf -) 2>/dev/null | tar -C "$1/clone" -xf -
+    spent "$1/build" alone make -s -C "$1/clone" -j"$(nproc)" all &&
+        spent "$1/again" alone make -s -C "$1/clone" -j"$(nproc)" all &&
+        spent "$1/image" alone "$1/clone/build/gcc/sandbox-node" image build python --output "$IMAGE.new" && mv "$IMAGE.new" "$IMAGE"
+    rm -rf "$1/clone" "$IMAGE.new"
+}
+if [ -z "${NODE_TEST_INSIDE:-}" ]; then
+    FRESH=$(mktemp -d)
+    export FRESH
+    [ "$(id -u)" != 0 ] || from_fresh_clone "$FRESH"
 fi
 STANDALONE=1 ALONE=1
 . "$(dirname "$0")/lib.sh"
-[ -s "$IMAGE" ] || { skip run "no image with Python: $(tail -n 1 "$IMAGE.log")" && exit 0; }
+mv "$FRESH" "$WORK/fresh"
+FRESH=$WORK/fresh
+[ -s "$IMAGE" ] || { skip run "no image with Python: $(tail -qn 1 "$FRESH"/*.log)" && exit 0; }
 KUBECTL=${KUBECTL:-$(command -v kubectl || find /var/cache/agent-sandbox -path '*/kube-v*/kubectl' 2>/dev/null | sort | tail -n 1)}
 [ -n "$KUBECTL" ] || { skip run "there is no kubectl" && exit 0; }
 export RUN_FOLDER=$WORK/run SANDBOX_OUT=$OUT KUBECTL
@@ -29,21 +50,40 @@ full() { [ "$(k get swp python -o jsonpath='{.status.readyReplicas}')" = 2 ] && 
 is_full() { if within 60 full; then ok "$1"; else not_ok "$1" "$(k get swp,pods; node_podman ps -a)"; fi; }
 pid_of() { cut -d' ' -f1 "$RUN_FOLDER/run/$1.pid"; }
 same_again() {
-    run_says "$1" detached
+    spent "$FRESH/again.run" run_says "$1" detached
+    cat "$FRESH/again.run.log"
     is_full "$1: pool and claim have their containers, and there are no others"
     is "$1: they are the same" "$CONTAINERS" "$(containers)"
 }
 cd "$ROOT" || exit 1
 mkdir -p "$DATA"
-if ! { "$NODE" image build --data "$DATA" && node_podman load -qi "$IMAGE"; } >"$WORK/image.log" 2>&1; then
+if ! { "$NODE" image build --data "$DATA" && spent "$FRESH/load" node_podman load -qi "$IMAGE"; } >"$WORK/image.log" 2>&1; then
     skip run "no engine runs here: $(tail -n 1 "$WORK/image.log")"
     exit 0
 fi
 
 # ---- the first time ----
 
-run_says "from nothing to a command in a Sandbox" detached
+# in_time TEXT SECONDS FIGURES...: all together took no longer, on two cores and no others' work; with it as much longer as there is of it.
+in_time() {
+    local took load
+    read -r load _ </proc/loadavg
+    took=$(cat "${@:3}" | awk '{ all += $1; own += $2 + $3 } END { printf "%.1f s, of processors %.1f s", all, own }')
+    printf '# %s: %s, at a load of %s on %s cores\n' "$1" "$took" "$load" "$(nproc)"
+    t "$1: at most $2 s" awk -v took="${took%% *}" -v most="$2" -v load="$load" -v cores="$(nproc)" \
+        'BEGIN { exit took > most * (load > cores ? load / cores : 1) * (cores < 2 ? 2 : 1) }'
+}
+
+spent "$FRESH/first" run_says "from nothing to a command in a Sandbox" detached
+cat "$FRESH/first.log"
 printf '%s\n' "$SAID" | sed 's/^/# /'
+if [ -s "$FRESH/image" ]; then
+    is "built once there is nothing to build" "" "$(cat "$FRESH/again.log")"
+    for part in build image load first; do echo "# $part: $(cut -d' ' -f1 "$FRESH/$part") s"; done
+    in_time "from a fresh clone to a result" 180 "$FRESH"/{build,image,load,first}
+else
+    skip "from a fresh clone to a result" "no fresh build here: $(tail -qn 1 "$FRESH"/*.log)"
+fi
 is_full "the pool is full beside the claim"
 CONTAINERS=$(containers)
 POD=$(k get sandboxclaim session -o jsonpath='{.status.sandbox.name}')
@@ -73,6 +113,7 @@ is_full "and only what was in it is gone"
 # ---- again ----
 
 same_again "a second time"
+[ ! -s "$FRESH/image" ] || in_time "the second time" 10 "$FRESH"/{again,again.run}
 like "beside one that is busy it says that it runs" 'it runs already in .*/run' "$(flock "$RUN_FOLDER/lock" hack/run detached 2>&1)"
 like "in the foreground, too" 'it runs already in .*/run, detached' "$(hack/run up 2>&1)"
 kill -9 "$(pid_of sandbox-apiserver)"
