@@ -2,154 +2,12 @@
  */
 #include "node/spdy_session.h"
 
-#include "node/head.h"
-#include "node/spdy.h"
-#include "tests/lib/suite.h"
-
-struct table {
-    struct session *s;
-    struct spdy *peer;             /* writes */
-    struct spdy *ear;              /* reads */
-    struct buf in, told, said;     /* of the peer; of the user; of the session, as lines */
-    struct stream *streams[16];    /* by id */
-    bool refuses, greets;          /* the user's manners, when a stream is opened */
-    bool answers_end, ends_others; /* ... when the peer ends one; when one is gone */
-};
-
-/* ---- the user ---- */
-
-static bool user_open(void *ctx, struct stream *s)
-{
-    struct table *t = ctx;
-    buf_printf(&t->told, "open %u %s", s->id, stream_kind_names[s->kind]);
-    if (s->port != 0)
-        buf_printf(&t->told, " %d %s", s->port, s->request);
-    buf_putc(&t->told, '\n');
-    if (t->greets)
-        session_send(t->s, s, "hello", 5);
-    if (s->id < ARRAY_LEN(t->streams))
-        t->streams[s->id] = s;
-    return !t->refuses;
-}
-
-static void user_data(void *ctx, struct stream *s, const char *p, size_t n)
-{
-    struct table *t = ctx;
-    for (size_t i = 0; i < n; i++)
-        buf_printf(&t->told, "data %u %c\n", s->id, p[i]);
-}
-
-static void user_end(void *ctx, struct stream *s)
-{
-    struct table *t = ctx;
-    ck_assert(s->has_heard_end);
-    buf_printf(&t->told, "end %u\n", s->id);
-    if (t->answers_end)
-        session_end(t->s, s);
-}
-
-static void user_gone(void *ctx, struct stream *s)
-{
-    struct table *t = ctx;
-    buf_printf(&t->told, "gone %u\n", s->id);
-    if (s->id < ARRAY_LEN(t->streams))
-        t->streams[s->id] = NULL;
-    for (size_t i = 0; t->ends_others && i < ARRAY_LEN(t->streams); i++)
-        if (t->streams[i] != NULL)
-            session_end(t->s, t->streams[i]);
-}
-
-static const struct session_user user = {user_open, user_data, user_end, user_gone};
-
-/* ---- the peer ---- */
-
-static void table_init(struct table *t, bool is_for_ports)
-{
-    struct session_wish wish = {0};
-    wish.kinds[STREAM_ERROR] = true;
-    wish.kinds[STREAM_DATA] = is_for_ports;
-    wish.kinds[STREAM_STDIN] = wish.kinds[STREAM_STDOUT] = !is_for_ports;
-    *t = (struct table){.s = spdy_session_new(&wish, &user, t)};
-    t->peer = spdy_new();
-    t->ear = spdy_new();
-}
-
-static void table_fini(struct table *t)
-{
-    session_free(t->s);
-    spdy_free(t->peer);
-    spdy_free(t->ear);
-    buf_fini(&t->in);
-    buf_fini(&t->told);
-    buf_fini(&t->said);
-}
-
-static void peer_put(struct table *t, enum spdy_type type, uint32_t id, uint32_t value)
-{
-    spdy_write(t->peer, &(struct spdy_frame){.type = type, .id = id, .value = value}, &t->in);
-}
-
-/* port, request: NULL = not said */
-static void peer_open(struct table *t, uint32_t id, uint8_t flags, const char *kind,
-                      const char *port, const char *request)
-{
-    SCOPED(pairs_fini) struct pairs headers = {0};
-    if (kind != NULL)
-        pairs_add(&headers, "streamtype", kind);
-    if (port != NULL)
-        pairs_add(&headers, "port", port);
-    if (request != NULL)
-        pairs_add(&headers, "requestid", request);
-    spdy_write(
-        t->peer,
-        &(struct spdy_frame){.type = SPDY_SYN_STREAM, .id = id, .flags = flags, .headers = headers},
-        &t->in);
-}
-
-static void peer_data(struct table *t, uint32_t id, uint8_t flags, const char *data)
-{
-    spdy_write(t->peer,
-               &(struct spdy_frame){.type = SPDY_DATA, .id = id, .flags = flags, .data = STR(data)},
-               &t->in);
-}
-
-static void peer_setting(struct table *t, int id, uint32_t value)
-{
-    struct spdy_frame f = {.type = SPDY_SETTINGS, .has_setting = 1u << id};
-    f.settings[id] = value;
-    spdy_write(t->peer, &f, &t->in);
-}
-
-static void hear_frame(struct table *t, const struct spdy_frame *f)
-{
-    static const char *const names[SPDY_TYPES] = {
-        [SPDY_SYN_REPLY] = "reply", [SPDY_RST_STREAM] = "reset",    [SPDY_SETTINGS] = "settings",
-        [SPDY_PING] = "ping",       [SPDY_GOAWAY] = "goaway",       [SPDY_DATA] = "data",
-        [SPDY_HEADERS] = "headers", [SPDY_WINDOW_UPDATE] = "window"};
-    buf_printf(&t->said, "%s %u", names[f->type], f->id);
-    if (f->value != 0)
-        buf_printf(&t->said, " %u", f->value);
-    if (f->data.n > 20)
-        buf_printf(&t->said, " %zu", f->data.n);
-    else if (f->data.n > 0)
-        buf_printf(&t->said, " %.*s", (int)f->data.n, f->data.p);
-    buf_puts(&t->said, f->flags & SPDY_FLAG_FIN ? " fin\n" : "\n");
-}
+#include "tests/unit/node/spdy_fixture.h"
 
 /* What the session says reaches the peer. */
 static void listen(struct table *t)
 {
-    struct str left = buf_str(&t->s->out);
-    for (bool is_done = false; !is_done;) {
-        SCOPED(spdy_frame_fini) struct spdy_frame f = {0};
-        size_t used;
-        ck_assert_int_eq(spdy_read(t->ear, left.p, left.n, &used, &f, NULL), 0);
-        ck_assert_int_eq(f.fault, 0);
-        left = (struct str){left.p + used, left.n - used};
-        is_done = f.type == SPDY_NONE;
-        if (!is_done)
-            hear_frame(t, &f);
-    }
+    hear_frames(t, buf_str(&t->s->out));
     buf_clear(&t->s->out);
 }
 
@@ -167,19 +25,13 @@ static void talk(struct table *t)
     talk_in(t, SIZE_MAX);
 }
 
-static void expect_lines(struct buf *lines, const char *want)
-{
-    ck_assert_str_eq(buf_cstr(lines), want);
-    buf_clear(lines);
-}
-
 /* ---- streams ---- */
 
 START_TEST(test_command)
 {
     const size_t pieces[] = {1, 2, 3, 7, SIZE_MAX};
     SCOPED(table_fini) struct table t;
-    table_init(&t, false);
+    table_init(&t, spdy_session_new, false);
     session_start(t.s);
     peer_open(&t, 1, 0, "error", NULL, NULL);
     peer_open(&t, 3, 0, "stdin", NULL, NULL);
@@ -212,7 +64,7 @@ END_TEST
 START_TEST(test_ports)
 {
     SCOPED(table_fini) struct table t;
-    table_init(&t, true);
+    table_init(&t, spdy_session_new, true);
     peer_open(&t, 1, 0, "error", "8080", "0");
     peer_data(&t, 1, SPDY_FLAG_FIN, "");
     peer_open(&t, 3, 0, "data", "8080", "0");
@@ -236,7 +88,7 @@ END_TEST
 START_TEST(test_old_clients_number_no_requests)
 {
     SCOPED(table_fini) struct table t;
-    table_init(&t, true);
+    table_init(&t, spdy_session_new, true);
     peer_open(&t, 1, 0, "error", "80", NULL);
     peer_open(&t, 3, 0, "data", "80", "");
     peer_open(&t, 5, 0, "error", "81", NULL);
@@ -259,8 +111,8 @@ static char *long_request(void)
 START_TEST(test_refuses_streams)
 {
     SCOPED(table_fini) struct table command, ports;
-    table_init(&command, false);
-    table_init(&ports, true);
+    table_init(&command, spdy_session_new, false);
+    table_init(&ports, spdy_session_new, true);
     peer_open(&command, 1, 0, NULL, NULL, NULL);
     peer_open(&command, 3, 0, "stderr", NULL, NULL);
     peer_open(&command, 5, 0, "Error", NULL, NULL);
@@ -293,7 +145,7 @@ END_TEST
 START_TEST(test_greeting_follows_the_answer)
 {
     SCOPED(table_fini) struct table t;
-    table_init(&t, true);
+    table_init(&t, spdy_session_new, true);
     t.greets = t.answers_end = true;
     peer_open(&t, 1, SPDY_FLAG_FIN, "data", "80", "1");
     talk(&t);
@@ -305,7 +157,7 @@ END_TEST
 START_TEST(test_streams_have_a_ceiling)
 {
     SCOPED(table_fini) struct table t;
-    table_init(&t, true);
+    table_init(&t, spdy_session_new, true);
     for (uint32_t i = 0; i <= SESSION_STREAMS_MAX; i++)
         peer_open(&t, 2 * i + 1, 0, "data", "80", "1");
     talk_in(&t, 1000);
@@ -322,7 +174,7 @@ END_TEST
 
 static void open_data(struct table *t)
 {
-    table_init(t, true);
+    table_init(t, spdy_session_new, true);
     peer_open(t, 1, 0, "data", "80", "1");
     talk(t);
     expect_lines(&t->told, "open 1 data 80 1\n");
@@ -575,7 +427,7 @@ START_TEST(test_accepts)
     struct session_wish wish = {0};
     wish.kinds[requests[_i].is_for_ports ? STREAM_DATA : STREAM_RESIZE] = true;
     SCOPED(table_fini) struct table t;
-    table_init(&t, true);
+    table_init(&t, spdy_session_new, true);
     session_free(steal(&t.s));
     int r = session_spdy.accept(&head, &wish, &user, &t, &t.s, NULL);
     ck_assert_msg(r == -requests[_i].code, "%s: %d", requests[_i].name, r);
