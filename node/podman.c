@@ -453,10 +453,8 @@ int podman_exec(struct podman *p, const char *id, const cJSON *command, int64_t 
 
 /* ---- the way of streams ---- */
 
-struct fetch_stream *podman_open(struct podman *p, const char *path,
-                                 const struct fetch_stream_ops *ops, void *ctx)
+struct fetch_stream *podman_open(struct podman *p, const char *path)
 {
     SCOPED_FREE char *url = xasprintf(API "%s", path);
-    return fetch_open(p->fetch, &(struct fetch_request){.url = url, .unix_socket = p->socket}, ops,
-                      ctx);
+    return fetch_open(p->fetch, &(struct fetch_request){.url = url, .unix_socket = p->socket});
 }

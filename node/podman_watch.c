@@ -1,5 +1,5 @@
-/* The engine's events, as a stream of JSON lines. A thread of its own opens the stream anew when it
- * has ended; the fetch thread cuts lines and calls back. */
+/* The engine's events, as a stream of JSON lines. A thread of its own reads them, cuts lines and
+ * calls back, and opens the stream anew when it has ended. */
 #include "apiserver/base/clock.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/log.h"
@@ -15,12 +15,12 @@ struct podman_watch {
     char *label;
     void (*on_change)(void *ctx, const char *value);
     void *ctx;
-    struct buf lines; /* of the fetch thread */
     pthread_t thread;
 
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t wake;
-    bool has_ended, is_stopping;
+    bool is_stopping;
+    struct fetch_stream *stream; /* open now, or NULL */
 };
 
 /* A container that ends is seen as running still when its death is told, and surely as ended when
@@ -40,62 +40,69 @@ static void take_line(struct podman_watch *w, const char *line, size_t n)
     }
 }
 
-static bool on_data(void *ctx, const char *p, size_t n)
+/* Takes all whole lines and leaves the rest there. */
+static void take_lines(struct podman_watch *w, struct buf *lines)
 {
-    struct podman_watch *w = ctx;
-    w->lines.max = LINE_MAX_BYTES;
-    buf_append(&w->lines, p, n);
-    if (buf_failed(&w->lines))
-        return false;
     size_t from = 0;
     const char *end;
-    while ((end = memchr(w->lines.data + from, '\n', w->lines.len - from)) != NULL) {
-        size_t len = (size_t)(end - w->lines.data) - from;
-        take_line(w, w->lines.data + from, len);
+    while (from < lines->len &&
+           (end = memchr(lines->data + from, '\n', lines->len - from)) != NULL) {
+        size_t len = (size_t)(end - lines->data) - from;
+        take_line(w, lines->data + from, len);
         from += len + 1;
     }
-    memmove(w->lines.data, w->lines.data + from, w->lines.len - from + 1);
-    w->lines.len -= from;
-    return true;
+    if (from == 0)
+        return;
+    memmove(lines->data, lines->data + from, lines->len - from + 1);
+    lines->len -= from;
 }
 
-static void on_end(void *ctx, const struct err *err)
+static bool is_stopping(struct podman_watch *w)
 {
-    struct podman_watch *w = ctx;
     pthread_mutex_lock(&w->lock);
-    if (!w->is_stopping)
-        log_debug("the engine's events end: %s", err_text(err));
-    w->has_ended = true;
-    pthread_cond_signal(&w->wake);
+    bool is = w->is_stopping;
+    pthread_mutex_unlock(&w->lock);
+    return is;
+}
+
+/* The stream that podman_watch_stop has to wake. */
+static void set_stream(struct podman_watch *w, struct fetch_stream *s)
+{
+    pthread_mutex_lock(&w->lock);
+    w->stream = s;
     pthread_mutex_unlock(&w->lock);
 }
 
-static const struct fetch_stream_ops stream_ops = {.on_data = on_data, .on_end = on_end};
-
-/* Until the stream ends, or for so many ms; false when stopping. */
-static bool wait_for(struct podman_watch *w, int64_t until_ms)
+static void follow(struct podman_watch *w)
 {
+    SCOPED(buf_fini) struct buf lines = {.max = LINE_MAX_BYTES};
+    SCOPED(err_fini) struct err err = {0};
+    struct fetch_stream *s = podman_open(
+        w->podman, "/events?stream=true&filters=%7B%22type%22%3A%5B%22container%22%5D%7D");
+    set_stream(w, s);
+    while (!is_stopping(w) && fetch_read(s, INT64_MAX, &lines, &err) != FETCH_ENDED)
+        take_lines(w, &lines);
+    if (!is_stopping(w))
+        log_debug("the engine's events end: %s", err_text(&err));
+    set_stream(w, NULL);
+    fetch_close(s);
+}
+
+static void pause_before_again(struct podman_watch *w)
+{
+    int64_t until_ms = clock_monotonic_ms(&clock_system) + AGAIN_MS;
     pthread_mutex_lock(&w->lock);
-    while (!w->is_stopping && !w->has_ended && clock_monotonic_ms(&clock_system) < until_ms)
+    while (!w->is_stopping && clock_monotonic_ms(&clock_system) < until_ms)
         thread_cond_wait_until(&w->wake, &w->lock, until_ms);
-    bool goes_on = !w->is_stopping;
-    w->has_ended = false;
     pthread_mutex_unlock(&w->lock);
-    return goes_on;
 }
 
 static void *run(void *ctx)
 {
     struct podman_watch *w = ctx;
-    bool goes_on = true;
-    while (goes_on) {
-        buf_fini(&w->lines);
-        struct fetch_stream *s = podman_open(
-            w->podman, "/events?stream=true&filters=%7B%22type%22%3A%5B%22container%22%5D%7D",
-            &stream_ops, w);
-        goes_on = wait_for(w, INT64_MAX);
-        fetch_close(s);
-        goes_on = goes_on && wait_for(w, clock_monotonic_ms(&clock_system) + AGAIN_MS);
+    while (!is_stopping(w)) {
+        follow(w);
+        pause_before_again(w);
     }
     return NULL;
 }
@@ -121,9 +128,10 @@ void podman_watch_stop(struct podman_watch *w)
     pthread_mutex_lock(&w->lock);
     w->is_stopping = true;
     pthread_cond_signal(&w->wake);
+    if (w->stream)
+        fetch_wake(w->stream);
     pthread_mutex_unlock(&w->lock);
     pthread_join(w->thread, NULL);
-    buf_fini(&w->lines);
     pthread_cond_destroy(&w->wake);
     pthread_mutex_destroy(&w->lock);
     free(w->label);

@@ -186,12 +186,11 @@ int etcd_conn_call(struct etcd_conn *c, enum etcd_call kind, const char *path,
 }
 
 struct fetch_stream *etcd_conn_open(struct etcd_conn *c, const char *path, const struct buf *body,
-                                    const struct fetch_stream_ops *ops, void *ctx,
                                     size_t *ret_endpoint)
 {
     size_t endpoint = working(c);
     SCOPED_FREE char *url = xasprintf("%s%s", c->endpoints[endpoint], path);
     struct fetch_request req = post_to(c, url, body, OPEN_TIMEOUT_MS);
     *ret_endpoint = endpoint;
-    return fetch_open(c->fetch, &req, ops, ctx);
+    return fetch_open(c->fetch, &req);
 }

@@ -20,7 +20,6 @@ int etcd_conn_call(struct etcd_conn *c, enum etcd_call kind, const char *path,
                    struct err *err);
 /* Opens a stream at the endpoint that works; *ret_endpoint is for etcd_conn_failed. */
 struct fetch_stream *etcd_conn_open(struct etcd_conn *c, const char *path, const struct buf *body,
-                                    const struct fetch_stream_ops *ops, void *ctx,
                                     size_t *ret_endpoint);
 /* That endpoint does not work; the next call goes to another one. */
 void etcd_conn_failed(struct etcd_conn *c, size_t endpoint);

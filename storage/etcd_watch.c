@@ -1,6 +1,5 @@
 /* The thread of a watch goes round in sessions: look where the store stands, open the stream, take
- * documents until it breaks, wait a little. Only the buffer between fetch's thread and this one is
- * shared.
+ * documents until it breaks, wait a little.
  *
  * Before each stream a linearizable read at the revision before the first one wanted settles two
  * things that the stream does not tell: etcd 3.4 accepts a watch from exactly the compacted
@@ -24,7 +23,7 @@ const struct etcd_watch_limits etcd_watch_defaults = {
     .probe_ms = 3000,
     .backoff_min_ms = 100,
     .backoff_max_ms = 5000,
-    .buffer_max = (size_t)64 << 20,
+    .document_max = (size_t)128 << 20,
 };
 
 #define PROBES_FAILED_MAX 2
@@ -40,9 +39,7 @@ struct store_watch {
     pthread_mutex_t lock; /* guards what follows, up to the next blank line */
     pthread_cond_t woken;
     bool is_stopped;
-    struct buf in; /* bytes that arrived */
-    bool has_ended, is_overfull;
-    struct err end; /* why the stream ended */
+    struct fetch_stream *stream; /* open now, or NULL */
 
     /* Of the watch's thread. */
     int64_t next_rev; /* the first one not delivered; 0 = not known yet: from now */
@@ -67,73 +64,12 @@ static int64_t now_ms(void)
     return clock_monotonic_ms(&clock_system);
 }
 
-/* ---- the buffer, filled on fetch's thread ---- */
-
-static bool on_data(void *ctx, const char *p, size_t n)
-{
-    struct store_watch *w = ctx;
-    pthread_mutex_lock(&w->lock);
-    w->is_overfull = w->is_overfull || n > w->limits->buffer_max - w->in.len;
-    bool is_taken = !w->is_overfull;
-    if (is_taken)
-        buf_append(&w->in, p, n);
-    pthread_cond_signal(&w->woken);
-    pthread_mutex_unlock(&w->lock);
-    return is_taken;
-}
-
-static void on_end(void *ctx, const struct err *err)
-{
-    struct store_watch *w = ctx;
-    pthread_mutex_lock(&w->lock);
-    w->has_ended = true;
-    err_set(&w->end, err->code == ERR_NONE ? ERR_UNAVAILABLE : err->code, "%s",
-            err->code == ERR_NONE ? "etcd ended the watch" : err_text(err));
-    pthread_cond_signal(&w->woken);
-    pthread_mutex_unlock(&w->lock);
-}
-
-static const struct fetch_stream_ops stream_ops = {.on_data = on_data, .on_end = on_end};
-
 static bool is_stopped(struct store_watch *w)
 {
     pthread_mutex_lock(&w->lock);
     bool is = w->is_stopped;
     pthread_mutex_unlock(&w->lock);
     return is;
-}
-
-/* Waits for bytes, the stream's end, the watch's end, or that time. Bytes are appended to out. */
-static void take_bytes(struct store_watch *w, int64_t until_ms, struct buf *out)
-{
-    pthread_mutex_lock(&w->lock);
-    while (w->in.len == 0 && !w->has_ended && !w->is_stopped && now_ms() < until_ms)
-        thread_cond_wait_until(&w->woken, &w->lock, until_ms);
-    struct buf in = steal(&w->in);
-    w->in.max = in.max;
-    pthread_mutex_unlock(&w->lock);
-    if (out->len == 0) { /* the usual case: no copy */
-        buf_fini(out);
-        *out = steal(&in);
-    } else {
-        buf_append(out, buf_cstr(&in), in.len);
-        buf_fini(&in);
-    }
-}
-
-/* After all bytes were taken: has the stream ended, and how? */
-static enum outcome stream_outcome(struct store_watch *w, struct err *ret_why)
-{
-    pthread_mutex_lock(&w->lock);
-    bool has_ended = w->has_ended && w->in.len == 0;
-    bool is_cancelled = has_ended && w->end.code == ERR_CANCELLED && !w->is_overfull;
-    if (has_ended && w->is_overfull)
-        err_set(ret_why, ERR_UNAVAILABLE, "more than %zu bytes were waiting",
-                w->limits->buffer_max);
-    else if (has_ended)
-        err_move(ret_why, &w->end);
-    pthread_mutex_unlock(&w->lock);
-    return is_cancelled ? LOST : has_ended ? BROKEN : GOES_ON;
 }
 
 /* ---- what is reported ---- */
@@ -271,7 +207,8 @@ static enum outcome take_documents(struct store_watch *w, struct etcd_split *spl
         outcome = is_stopped(w) ? BROKEN : take_document(w, data->data + start, end - start);
         *scanned = start = end;
     }
-    memmove(data->data, data->data + start, data->len - start);
+    if (start > 0)
+        memmove(data->data, data->data + start, data->len - start);
     data->len -= start;
     *scanned = data->len;
     return outcome;
@@ -331,40 +268,44 @@ static enum outcome look(struct store_watch *w, struct liveness *l)
 
 /* ---- sessions ---- */
 
-static void stream_prepare(struct store_watch *w)
+static void stream_use(struct store_watch *w, struct fetch_stream *s)
 {
-    pthread_mutex_lock(&w->lock);
-    buf_clear(&w->in);
-    w->in.max = w->limits->buffer_max;
-    w->has_ended = w->is_overfull = false;
-    err_fini(&w->end);
-    pthread_mutex_unlock(&w->lock);
     drop_held(w);
     w->is_created = false;
+    pthread_mutex_lock(&w->lock);
+    w->stream = s;
+    pthread_mutex_unlock(&w->lock);
 }
 
-static enum outcome pump(struct store_watch *w, struct err *ret_why)
+static void stream_close(struct store_watch *w)
 {
-    SCOPED(buf_fini) struct buf data = {0};
+    pthread_mutex_lock(&w->lock);
+    struct fetch_stream *s = w->stream;
+    w->stream = NULL;
+    pthread_mutex_unlock(&w->lock);
+    fetch_close(s);
+}
+
+static enum outcome pump(struct store_watch *w, struct fetch_stream *s, struct err *ret_why)
+{
+    SCOPED(buf_fini) struct buf data = {.max = w->limits->document_max};
     struct etcd_split split = {0};
     struct liveness live;
     size_t scanned = 0;
     live_reset(w, &live);
     for (;;) {
-        size_t before = data.len;
-        data.max = 2 * w->limits->buffer_max;
-        take_bytes(w, live.next_look_ms, &data);
-        if (is_stopped(w) || buf_failed(&data))
+        enum fetch_news news = fetch_read(s, live.next_look_ms, &data, ret_why);
+        if (is_stopped(w))
             return BROKEN;
+        if (news == FETCH_ENDED)
+            return ret_why->code == ERR_CANCELLED ? LOST : BROKEN;
         enum outcome outcome = GOES_ON;
-        if (data.len > before) {
+        if (news == FETCH_SOME) {
             live_reset(w, &live);
             outcome = take_documents(w, &split, &data, &scanned);
         } else if (now_ms() >= live.next_look_ms) {
             outcome = look(w, &live);
         }
-        if (outcome == GOES_ON)
-            outcome = stream_outcome(w, ret_why);
         if (outcome != GOES_ON)
             return outcome;
     }
@@ -376,10 +317,10 @@ static enum outcome stream(struct store_watch *w, int64_t start_rev)
     SCOPED(err_fini) struct err why = {0};
     size_t endpoint;
     etcd_msg_watch(&body, start_rev);
-    stream_prepare(w);
-    struct fetch_stream *s = etcd_conn_open(w->conn, "/v3/watch", &body, &stream_ops, w, &endpoint);
-    enum outcome outcome = pump(w, &why);
-    fetch_close(s);
+    struct fetch_stream *s = etcd_conn_open(w->conn, "/v3/watch", &body, &endpoint);
+    stream_use(w, s);
+    enum outcome outcome = pump(w, s, &why);
+    stream_close(w);
     if (outcome == LOST && why.code != ERR_NONE)
         report_lost(w, &why, 0);
     if (outcome == BROKEN)
@@ -485,11 +426,11 @@ void etcd_watch_free(struct store_watch *w)
     pthread_mutex_lock(&w->lock);
     w->is_stopped = true;
     pthread_cond_signal(&w->woken);
+    if (w->stream)
+        fetch_wake(w->stream);
     pthread_mutex_unlock(&w->lock);
     pthread_join(w->thread, NULL);
     drop_held(w);
-    buf_fini(&w->in);
-    err_fini(&w->end);
     pthread_cond_destroy(&w->woken);
     pthread_mutex_destroy(&w->lock);
     free(w->prefix);

@@ -1,5 +1,6 @@
 /* A watch over etcd's stream. One stream at a time, resumed after the last whole revision that was
- * delivered; a thread of its own parses and calls back, fed by a buffer with a ceiling.
+ * delivered; a thread of its own reads, parses and calls back. What it does not read waits with
+ * etcd.
  *
  * The stream always covers the whole key space of our etcd and other prefixes are left out here:
  * every revision has an event, so the newest event seen says exactly how far the watch is. Neither
@@ -14,7 +15,7 @@ struct etcd_watch_limits {
     int64_t lag_ms;   /* how long the stream may be behind that answer before it is cut */
     int64_t probe_ms; /* ceiling of such a question; unwatch may have to wait for it */
     int64_t backoff_min_ms, backoff_max_ms; /* between attempts to resume, doubling, with jitter */
-    size_t buffer_max; /* bytes that wait to be parsed; beyond it the stream is cut and resumed */
+    size_t document_max; /* bytes of one; beyond it the stream is cut and resumed */
 };
 extern const struct etcd_watch_limits etcd_watch_defaults;
 

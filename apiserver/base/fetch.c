@@ -1,85 +1,77 @@
-/* Callers build a call with its own copy of the request and put it into the inbox; from then on the
- * easy handle belongs to the fetch thread, which adds it to the multi handle, gathers the answer
- * and marks the call done. What the two sides share of a call is guarded by the call's lock; fetch,
- * its inbox and a call live as long as somebody refers to them. */
+/* A transfer is one libcurl easy handle with what came of it; setting it up and judging how it
+ * ended is the same for calls and streams. It runs on a line: a multi handle of its own with the
+ * connections that were left open on it. Lines that nobody uses wait in a stack, the last one used
+ * on top, so that few callers keep few connections, and those at the bottom, whose connections
+ * nobody needs, end. The thread that asks drives the transfer itself: handing it to another one
+ * would cost two switches of threads each way. */
 #include "apiserver/base/fetch.h"
 
 #include <assert.h>
 #include <curl/curl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <strings.h>
 
 #include "apiserver/base/clock.h"
-#include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
-#include "apiserver/base/thread.h"
 
 #define TIMEOUT_DEFAULT_MS 30000
 #define CONNECT_TIMEOUT_MS 10000
-#define MARGIN_MS 15000 /* libcurl may miss a deadline by it before the caller waits no more */
 #define BODY_DEFAULT_MAX ((size_t)64 << 20)
 #define HEADERS_MAX 200
 #define HEADERS_MAX_BYTES ((size_t)64 << 10)
-#define CONNECTIONS_MAX 256L /* kept open when idle */
+/* Lines kept when idle, for how long, and connections kept open on each: to the few servers that
+ * there are. */
+#define LINES_IDLE_MAX 128
+#define LINE_IDLE_MS 60000
+#define LINE_CONNECTIONS_MAX 8L
 /* Then a new one is made: with new certificates, to another server maybe. */
 #define CONNECTION_LIFETIME_S 600L
 #define POLL_MAX_MS 60000
 
-struct fetch {
-    CURLM *multi; /* of the thread, but for curl_multi_wakeup under lock */
-    pthread_t thread;
-    /* guards inbox, is_stopping, has_ended, and queued and is_closing of each call */
-    pthread_mutex_t lock;
-    struct call *inbox;     /* newest first */
-    bool is_stopping;       /* fetch_free was called */
-    bool has_ended;         /* the thread takes nothing from the inbox any more */
-    unsigned refs;          /* atomic */
-    struct call *active;    /* of the thread */
-    int64_t next_expiry_ms; /* of the thread: no stream expires before */
+struct line {
+    CURLM *multi; /* of the thread that uses it, but for curl_multi_wakeup under fetch's lock */
+    struct line *prev, *next; /* among the busy ones */
+    int64_t idle_since_ms;
 };
 
-enum call_state { CALL_NEW, CALL_ACTIVE, CALL_ENDED };
+struct fetch {
+    pthread_mutex_t lock;   /* guards all below */
+    pthread_cond_t settled; /* n_running became 0 */
+    bool is_stopping;       /* fetch_free was called; atomic, written under the lock */
+    unsigned n_running;     /* threads inside fetch_do and fetch_read */
+    unsigned refs;          /* fetch_free's and one of each stream */
+    struct line *busy;
+    struct line *idle[LINES_IDLE_MAX]; /* the one used last at the end */
+    size_t n_idle;
+};
 
-/* What a stream's handle is: the caller's view of the same object. */
-struct call {
-    struct fetch *f; /* a reference */
-    unsigned refs;   /* atomic: the caller's and the thread's */
-
-    /* set by the caller before it is handed over, constant then */
-    char *method, *shown_url; /* shown_url: without user and query */
-    void *body;
+struct transfer {
+    char *shown_url; /* without user and query */
+    char *method;
     struct curl_slist *request_headers;
-    struct fetch_stream_ops ops; /* on_end == NULL: no stream */
-    void *ops_ctx;
+    bool is_stream, is_read_only; /* read-only: GET and HEAD */
     int64_t timeout_ms, idle_timeout_ms;
-    size_t max_body;
-    bool is_read_only; /* GET and HEAD */
-    struct err setup_err;
-
-    struct call *inbox_next; /* under f->lock */
-    bool queued, is_closing; /* under f->lock */
-
-    /* of the fetch thread until is_done */
     CURL *easy;
     char trouble[CURL_ERROR_SIZE];
-    struct call *prev, *next;
-    enum call_state state;
-    int64_t expires_ms; /* streams; 0 = never */
-    struct fetch_response res;
-    size_t header_bytes, body_bytes;
-    bool has_headers, is_open; /* all headers came; on_open was called */
-    bool was_started;          /* libcurl began to send it once */
-    enum err_code stop_code;   /* why a callback of ours stopped it, ERR_NONE = none did */
-    struct err result;
 
-    pthread_mutex_t lock; /* guards is_done */
-    pthread_cond_t done;
-    bool is_done;
+    int64_t expires_ms; /* of a stream; INT64_MAX = never */
+    struct fetch_response res;
+    struct buf *out; /* where the body goes; its ceiling is the body's */
+    size_t header_bytes;
+    bool has_headers;        /* all came */
+    bool was_started;        /* libcurl began to send it once */
+    bool has_news;           /* of a stream: headers or bytes came */
+    bool is_over;            /* result is set */
+    enum err_code stop_code; /* why a callback of ours stopped it, ERR_NONE = none did */
+    struct err result;
 };
 
-/* fetch_open gives the call out under this name. */
 struct fetch_stream {
-    struct call call;
+    struct fetch *f; /* a reference */
+    struct line *line;
+    struct transfer transfer;
+    bool is_woken; /* atomic */
 };
 
 static int64_t now_ms(void)
@@ -87,47 +79,123 @@ static int64_t now_ms(void)
     return clock_monotonic_ms(&clock_system);
 }
 
-/* ---- life of fetch and of a call ---- */
+/* ---- lines ---- */
 
+static struct line *new_line(void)
+{
+    struct line *l = xcalloc(1, sizeof *l);
+    l->multi = curl_multi_init();
+    if (l->multi == NULL) {
+        fprintf(stderr, "fatal: libcurl gives no multi handle\n");
+        abort();
+    }
+    curl_multi_setopt(l->multi, CURLMOPT_MAXCONNECTS, LINE_CONNECTIONS_MAX);
+    return l;
+}
+
+static void free_line(struct line *l)
+{
+    if (l == NULL)
+        return;
+    curl_multi_cleanup(l->multi);
+    free(l);
+}
+
+static void link_busy(struct fetch *f, struct line *l)
+{
+    l->next = f->busy;
+    if (f->busy != NULL)
+        f->busy->prev = l;
+    f->busy = l;
+}
+
+static void unlink_busy(struct fetch *f, struct line *l)
+{
+    if (l->prev != NULL)
+        l->prev->next = l->next;
+    else
+        f->busy = l->next;
+    if (l->next != NULL)
+        l->next->prev = l->prev;
+    l->prev = l->next = NULL;
+}
+
+static struct line *take_line(struct fetch *f)
+{
+    pthread_mutex_lock(&f->lock);
+    struct line *l = f->n_idle > 0 ? f->idle[--f->n_idle] : NULL;
+    if (l != NULL)
+        link_busy(f, l);
+    pthread_mutex_unlock(&f->lock);
+    if (l != NULL)
+        return l;
+    l = new_line();
+    pthread_mutex_lock(&f->lock);
+    link_busy(f, l);
+    pthread_mutex_unlock(&f->lock);
+    return l;
+}
+
+/* The lock is held. The line at the bottom, when it is too old or its place is needed. */
+static struct line *drop_oldest(struct fetch *f, int64_t now)
+{
+    if (f->n_idle == 0 ||
+        (f->n_idle < LINES_IDLE_MAX && f->idle[0]->idle_since_ms > now - LINE_IDLE_MS))
+        return NULL;
+    struct line *oldest = f->idle[0];
+    memmove(f->idle, f->idle + 1, --f->n_idle * sizeof *f->idle);
+    return oldest;
+}
+
+static void put_line(struct fetch *f, struct line *l)
+{
+    l->idle_since_ms = now_ms();
+    pthread_mutex_lock(&f->lock);
+    unlink_busy(f, l);
+    struct line *oldest = drop_oldest(f, l->idle_since_ms);
+    f->idle[f->n_idle++] = l;
+    pthread_mutex_unlock(&f->lock);
+    free_line(oldest);
+}
+
+/* ---- life of fetch ---- */
+
+/* The lock is held, and let go. */
 static void unref_fetch(struct fetch *f)
 {
-    if (__atomic_sub_fetch(&f->refs, 1, __ATOMIC_ACQ_REL) > 0)
+    bool is_last = --f->refs == 0;
+    pthread_mutex_unlock(&f->lock);
+    if (!is_last)
         return;
+    while (f->n_idle > 0)
+        free_line(f->idle[--f->n_idle]);
+    pthread_cond_destroy(&f->settled);
     pthread_mutex_destroy(&f->lock);
-    free_counted(f);
+    free(f);
 }
 
-static struct call *new_call(struct fetch *f)
+static bool is_stopping(struct fetch *f)
 {
-    struct fetch_stream *s = xcalloc(1, sizeof *s);
-    struct call *c = &s->call;
-    __atomic_add_fetch(&f->refs, 1, __ATOMIC_RELAXED);
-    c->f = f;
-    c->refs = 1;
-    pthread_mutex_init(&c->lock, NULL);
-    thread_cond_init(&c->done);
-    return c;
+    return __atomic_load_n(&f->is_stopping, __ATOMIC_ACQUIRE);
 }
 
-static void unref_call(struct call *c)
+/* Between the two fetch_free waits for this thread, if it began before. */
+static void enter(struct fetch *f)
 {
-    if (__atomic_sub_fetch(&c->refs, 1, __ATOMIC_ACQ_REL) > 0)
-        return;
-    assert(c->easy == NULL);
-    free(c->method);
-    free(c->shown_url);
-    free(c->body);
-    curl_slist_free_all(c->request_headers);
-    fetch_response_fini(&c->res);
-    err_fini(&c->setup_err);
-    err_fini(&c->result);
-    pthread_cond_destroy(&c->done);
-    pthread_mutex_destroy(&c->lock);
-    unref_fetch(c->f);
-    free_counted(c);
+    pthread_mutex_lock(&f->lock);
+    f->n_running++;
+    pthread_mutex_unlock(&f->lock);
 }
 
-/* ---- setting up a call, on the caller's thread ---- */
+static void leave(struct fetch *f)
+{
+    pthread_mutex_lock(&f->lock);
+    if (--f->n_running == 0)
+        pthread_cond_broadcast(&f->settled);
+    pthread_mutex_unlock(&f->lock);
+}
+
+/* ---- setting up a transfer ---- */
 
 /* The URL for messages: a query may hold what no log should, and so may the user part. */
 static char *show_url(const char *url)
@@ -156,38 +224,38 @@ static bool is_header_safe(const struct pair *h)
            strpbrk(h->value, "\r\n") == NULL;
 }
 
-static void add_header_line(struct call *c, const char *line)
+static void add_header_line(struct transfer *t, const char *line)
 {
-    struct curl_slist *list = curl_slist_append(c->request_headers, line);
+    struct curl_slist *list = curl_slist_append(t->request_headers, line);
     if (list != NULL)
-        c->request_headers = list;
+        t->request_headers = list;
     else
-        err_set(&c->setup_err, ERR_INTERNAL, "libcurl refused a header");
+        err_set(&t->result, ERR_INTERNAL, "libcurl refused a header");
 }
 
-static void add_headers(struct call *c, const struct pairs *headers)
+static void add_headers(struct transfer *t, const struct pairs *headers)
 {
     for (size_t i = 0; headers != NULL && i < headers->n; i++) {
         const struct pair *h = &headers->v[i];
         if (!is_header_safe(h)) {
-            err_set(&c->setup_err, ERR_BAD_REQUEST, "bad header of an outgoing request");
+            err_set(&t->result, ERR_BAD_REQUEST, "bad header of an outgoing request");
             return;
         }
         /* to libcurl "name:" alone means to leave the header out */
         SCOPED_FREE char *line = h->value[0] != '\0' ? xasprintf("%s: %s", h->name, h->value)
                                                      : xasprintf("%s;", h->name);
-        add_header_line(c, line);
+        add_header_line(t, line);
     }
-    add_header_line(c, "Expect:");
+    add_header_line(t, "Expect:");
     if (headers == NULL || pairs_get_ci(headers, "Content-Type") == NULL)
-        add_header_line(c, "Content-Type:");
+        add_header_line(t, "Content-Type:");
 }
 
-#define SET(c, option, value)                                                                      \
+#define SET(t, option, value)                                                                      \
     do {                                                                                           \
-        CURLcode code_ = curl_easy_setopt((c)->easy, (option), (value));                           \
+        CURLcode code_ = curl_easy_setopt((t)->easy, (option), (value));                           \
         if (code_ != CURLE_OK)                                                                     \
-            err_set(&(c)->setup_err, ERR_INTERNAL, "libcurl: " #option ": %s",                     \
+            err_set(&(t)->result, ERR_INTERNAL, "libcurl: " #option ": %s",                        \
                     curl_easy_strerror(code_));                                                    \
     } while (0)
 
@@ -195,103 +263,106 @@ static size_t on_header(char *p, size_t size, size_t n, void *ctx);
 static size_t on_body(char *p, size_t size, size_t n, void *ctx);
 static int on_send(void *ctx, char *remote, char *local, int remote_port, int local_port);
 
-static void set_transport(struct call *c, const struct fetch_request *req)
+static void set_transport(struct transfer *t, const struct fetch_request *req)
 {
-    SET(c, CURLOPT_NOSIGNAL, 1L);
-    SET(c, CURLOPT_QUICK_EXIT, 1L); /* else ending a call would wait for its name look-up */
-    SET(c, CURLOPT_PROTOCOLS_STR, "http,https");
-    SET(c, CURLOPT_FOLLOWLOCATION, 0L);
-    SET(c, CURLOPT_PROXY, "");
-    SET(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1); /* not 2: see fetch.h */
-    SET(c, CURLOPT_TCP_NODELAY, 1L);
-    SET(c, CURLOPT_TCP_KEEPALIVE, 1L);
-    SET(c, CURLOPT_TCP_KEEPIDLE, 20L);
-    SET(c, CURLOPT_TCP_KEEPINTVL, 10L);
-    SET(c, CURLOPT_MAXLIFETIME_CONN, CONNECTION_LIFETIME_S);
-    SET(c, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
-    if (c->ops.on_end == NULL)
-        SET(c, CURLOPT_TIMEOUT_MS, (long)c->timeout_ms);
+    SET(t, CURLOPT_NOSIGNAL, 1L);
+    SET(t, CURLOPT_QUICK_EXIT, 1L); /* else ending a call would wait for its name look-up */
+    SET(t, CURLOPT_PROTOCOLS_STR, "http,https");
+    SET(t, CURLOPT_FOLLOWLOCATION, 0L);
+    SET(t, CURLOPT_PROXY, "");
+    SET(t, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1); /* not 2: see fetch.h */
+    SET(t, CURLOPT_TCP_NODELAY, 1L);
+    SET(t, CURLOPT_TCP_KEEPALIVE, 1L);
+    SET(t, CURLOPT_TCP_KEEPIDLE, 20L);
+    SET(t, CURLOPT_TCP_KEEPINTVL, 10L);
+    SET(t, CURLOPT_MAXLIFETIME_CONN, CONNECTION_LIFETIME_S);
+    SET(t, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
+    if (!t->is_stream)
+        SET(t, CURLOPT_TIMEOUT_MS, (long)t->timeout_ms);
     if (req->unix_socket != NULL)
-        SET(c, CURLOPT_UNIX_SOCKET_PATH, req->unix_socket);
+        SET(t, CURLOPT_UNIX_SOCKET_PATH, req->unix_socket);
 }
 
-static void set_tls(struct call *c, const struct fetch_tls *tls)
+static void set_tls(struct transfer *t, const struct fetch_tls *tls)
 {
-    SET(c, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    SET(c, CURLOPT_CA_CACHE_TIMEOUT, 0L); /* a changed CA file counts at once */
+    SET(t, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    SET(t, CURLOPT_CA_CACHE_TIMEOUT, 0L); /* a changed CA file counts at once */
     if (tls == NULL)
         return;
     if (tls->ca_file != NULL) {
-        SET(c, CURLOPT_CAINFO, tls->ca_file);
-        SET(c, CURLOPT_CAPATH, NULL);
+        SET(t, CURLOPT_CAINFO, tls->ca_file);
+        SET(t, CURLOPT_CAPATH, NULL);
     }
     if (tls->cert_file != NULL)
-        SET(c, CURLOPT_SSLCERT, tls->cert_file);
+        SET(t, CURLOPT_SSLCERT, tls->cert_file);
     if (tls->key_file != NULL)
-        SET(c, CURLOPT_SSLKEY, tls->key_file);
-    SET(c, CURLOPT_SSL_VERIFYPEER, tls->insecure ? 0L : 1L);
-    SET(c, CURLOPT_SSL_VERIFYHOST, tls->insecure ? 0L : 2L);
+        SET(t, CURLOPT_SSLKEY, tls->key_file);
+    SET(t, CURLOPT_SSL_VERIFYPEER, tls->insecure ? 0L : 1L);
+    SET(t, CURLOPT_SSL_VERIFYHOST, tls->insecure ? 0L : 2L);
 }
 
-static void set_request(struct call *c, const struct fetch_request *req)
+static void set_request(struct transfer *t, const struct fetch_request *req)
 {
-    bool wants_body = strcmp(c->method, "POST") == 0 || strcmp(c->method, "PUT") == 0 ||
-                      strcmp(c->method, "PATCH") == 0;
-    SET(c, CURLOPT_URL, req->url);
-    if (strcmp(c->method, "HEAD") == 0) {
-        SET(c, CURLOPT_NOBODY, 1L);
+    bool wants_body = strcmp(t->method, "POST") == 0 || strcmp(t->method, "PUT") == 0 ||
+                      strcmp(t->method, "PATCH") == 0;
+    SET(t, CURLOPT_URL, req->url);
+    if (strcmp(t->method, "HEAD") == 0) {
+        SET(t, CURLOPT_NOBODY, 1L);
     } else if (req->body_len > 0 || wants_body) {
-        c->body = xmemdup(req->body != NULL ? req->body : "", req->body_len);
-        SET(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)req->body_len);
-        SET(c, CURLOPT_POSTFIELDS, (char *)c->body);
-        SET(c, CURLOPT_CUSTOMREQUEST, c->method);
-    } else if (strcmp(c->method, "GET") != 0) {
-        SET(c, CURLOPT_CUSTOMREQUEST, c->method);
+        SET(t, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)req->body_len);
+        SET(t, CURLOPT_COPYPOSTFIELDS, (const char *)(req->body != NULL ? req->body : ""));
+        SET(t, CURLOPT_CUSTOMREQUEST, t->method);
+    } else if (strcmp(t->method, "GET") != 0) {
+        SET(t, CURLOPT_CUSTOMREQUEST, t->method);
     }
-    SET(c, CURLOPT_HTTPHEADER, c->request_headers);
+    SET(t, CURLOPT_HTTPHEADER, t->request_headers);
 }
 
-static void set_callbacks(struct call *c)
+static void set_callbacks(struct transfer *t)
 {
-    SET(c, CURLOPT_PRIVATE, (char *)c);
-    SET(c, CURLOPT_ERRORBUFFER, c->trouble);
-    SET(c, CURLOPT_HEADERFUNCTION, on_header);
-    SET(c, CURLOPT_HEADERDATA, c);
-    SET(c, CURLOPT_WRITEFUNCTION, on_body);
-    SET(c, CURLOPT_WRITEDATA, c);
-    SET(c, CURLOPT_PREREQFUNCTION, on_send);
-    SET(c, CURLOPT_PREREQDATA, c);
+    SET(t, CURLOPT_ERRORBUFFER, t->trouble);
+    SET(t, CURLOPT_HEADERFUNCTION, on_header);
+    SET(t, CURLOPT_HEADERDATA, t);
+    SET(t, CURLOPT_WRITEFUNCTION, on_body);
+    SET(t, CURLOPT_WRITEDATA, t);
+    SET(t, CURLOPT_PREREQFUNCTION, on_send);
+    SET(t, CURLOPT_PREREQDATA, t);
 }
 
-/* Trouble is left in setup_err; the fetch thread reports it like any other. */
-static struct call *make_call(struct fetch *f, const struct fetch_request *req,
-                              const struct fetch_stream_ops *ops, void *ctx)
+/* Trouble is left in result; begin reports it like any other. */
+static void set_up(struct transfer *t, const struct fetch_request *req, bool is_stream)
 {
-    struct call *c = new_call(f);
-    if (ops != NULL)
-        c->ops = *ops;
-    c->ops_ctx = ctx;
-    c->method = xstrdup(req->method != NULL ? req->method : "GET");
-    c->shown_url = show_url(req->url);
-    c->is_read_only = strcmp(c->method, "GET") == 0 || strcmp(c->method, "HEAD") == 0;
-    c->timeout_ms = req->timeout_ms > 0 ? req->timeout_ms : TIMEOUT_DEFAULT_MS;
-    c->idle_timeout_ms = req->idle_timeout_ms;
-    c->max_body = req->max_body > 0 ? req->max_body : BODY_DEFAULT_MAX;
-    c->res.body.max = c->max_body;
-    c->easy = curl_easy_init();
-    if (c->easy == NULL || !is_method(c->method)) {
-        err_set(&c->setup_err, ERR_INTERNAL, "cannot make a request of that method");
-        return c;
+    t->is_stream = is_stream;
+    t->method = xstrdup(req->method != NULL ? req->method : "GET");
+    t->shown_url = show_url(req->url);
+    t->is_read_only = strcmp(t->method, "GET") == 0 || strcmp(t->method, "HEAD") == 0;
+    t->timeout_ms = req->timeout_ms > 0 ? req->timeout_ms : TIMEOUT_DEFAULT_MS;
+    t->idle_timeout_ms = req->idle_timeout_ms;
+    t->res.body.max = req->max_body > 0 ? req->max_body : BODY_DEFAULT_MAX;
+    t->out = &t->res.body;
+    t->easy = curl_easy_init();
+    if (t->easy == NULL || !is_method(t->method)) {
+        err_set(&t->result, ERR_INTERNAL, "cannot make a request of that method");
+        return;
     }
-    add_headers(c, req->headers);
-    set_transport(c, req);
-    set_tls(c, req->tls);
-    set_request(c, req);
-    set_callbacks(c);
-    return c;
+    add_headers(t, req->headers);
+    set_transport(t, req);
+    set_tls(t, req->tls);
+    set_request(t, req);
+    set_callbacks(t);
 }
 
-/* ---- libcurl's callbacks, on the fetch thread ---- */
+static void transfer_fini(struct transfer *t)
+{
+    curl_easy_cleanup(t->easy);
+    curl_slist_free_all(t->request_headers);
+    free(t->method);
+    free(t->shown_url);
+    fetch_response_fini(&t->res);
+    err_fini(&t->result);
+}
+
+/* ---- libcurl's callbacks ---- */
 
 /* libcurl is about to send the request over a connection it has. If it already sent some of it over
  * one that then died, it would now simply send it again; for a request that changes something this
@@ -299,42 +370,35 @@ static struct call *make_call(struct fetch *f, const struct fetch_request *req,
 static int on_send(void *ctx, char *remote, char *local, int remote_port, int local_port)
 {
     (void)remote, (void)local, (void)remote_port, (void)local_port;
-    struct call *c = ctx;
+    struct transfer *t = ctx;
     long sent = 0;
-    if (c->was_started && !c->is_read_only &&
-        curl_easy_getinfo(c->easy, CURLINFO_REQUEST_SIZE, &sent) == CURLE_OK && sent > 0) {
-        c->stop_code = ERR_UNDETERMINED;
+    if (t->was_started && !t->is_read_only &&
+        curl_easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &sent) == CURLE_OK && sent > 0) {
+        t->stop_code = ERR_UNDETERMINED;
         return CURL_PREREQFUNC_ABORT;
     }
-    c->was_started = true;
+    t->was_started = true;
     return CURL_PREREQFUNC_OK;
 }
 
-static void set_expiry(struct call *c, int64_t in_ms)
+static void set_expiry(struct transfer *t, int64_t in_ms)
 {
-    c->expires_ms = in_ms > 0 ? now_ms() + in_ms : 0;
-    if (in_ms > 0 && c->expires_ms < c->f->next_expiry_ms)
-        c->f->next_expiry_ms = c->expires_ms;
+    t->expires_ms = in_ms > 0 ? now_ms() + in_ms : INT64_MAX;
 }
 
 /* The blank line came. Answers below 200 are followed by the real one. */
-static void end_headers(struct call *c)
+static void end_headers(struct transfer *t)
 {
     long status = 0;
-    curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
+    curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
     if (status < 200)
         return;
-    c->has_headers = true;
-    c->res.status = (int)status;
-    if (c->ops.on_end == NULL)
-        return;
-    set_expiry(c, c->idle_timeout_ms);
-    c->is_open = true;
-    if (c->ops.on_open != NULL)
-        c->ops.on_open(c->ops_ctx, c->res.status);
+    t->has_headers = t->has_news = true;
+    t->res.status = (int)status;
+    set_expiry(t, t->idle_timeout_ms);
 }
 
-static void add_header(struct call *c, const char *p, size_t n)
+static void add_header(struct transfer *t, const char *p, size_t n)
 {
     const char *colon = memchr(p, ':', n);
     if (colon == NULL)
@@ -346,283 +410,149 @@ static void add_header(struct call *c, const char *p, size_t n)
     while (end > p && strchr(" \t\r\n", end[-1]) != NULL)
         end--;
     SCOPED_FREE char *value = xstrndup(p, (size_t)(end - p));
-    pairs_add(&c->res.headers, name, value);
+    pairs_add(&t->res.headers, name, value);
 }
 
 /* One header line with its line end, also of interim answers, and trailers, which we leave out. */
 static size_t on_header(char *p, size_t size, size_t n, void *ctx)
 {
-    struct call *c = ctx;
+    struct transfer *t = ctx;
     n *= size;
-    if (c->has_headers)
+    if (t->has_headers)
         return n;
-    c->header_bytes += n;
-    if (c->header_bytes > HEADERS_MAX_BYTES || c->res.headers.n >= HEADERS_MAX) {
-        c->stop_code = ERR_TOO_LARGE;
-        snprintf(c->trouble, sizeof c->trouble, "the answer has too many headers");
+    t->header_bytes += n;
+    if (t->header_bytes > HEADERS_MAX_BYTES || t->res.headers.n >= HEADERS_MAX) {
+        t->stop_code = ERR_TOO_LARGE;
+        snprintf(t->trouble, sizeof t->trouble, "the answer has too many headers");
         return 0;
     }
     if (n >= 5 && memcmp(p, "HTTP/", 5) == 0)
-        pairs_fini(&c->res.headers);
+        pairs_fini(&t->res.headers);
     else if (n == 0 || *p == '\r' || *p == '\n')
-        end_headers(c);
+        end_headers(t);
     else
-        add_header(c, p, n);
+        add_header(t, p, n);
     return n;
-}
-
-static size_t stream_body(struct call *c, const char *p, size_t n)
-{
-    set_expiry(c, c->idle_timeout_ms);
-    if (n == 0 || c->ops.on_data(c->ops_ctx, p, n))
-        return n;
-    c->stop_code = ERR_CANCELLED;
-    return CURL_WRITEFUNC_ERROR;
 }
 
 static size_t on_body(char *p, size_t size, size_t n, void *ctx)
 {
-    struct call *c = ctx;
+    struct transfer *t = ctx;
     n *= size;
-    if (c->ops.on_end != NULL)
-        return stream_body(c, p, n);
-    if (n > c->max_body - c->body_bytes) {
-        c->stop_code = ERR_TOO_LARGE;
-        return CURL_WRITEFUNC_ERROR;
-    }
-    c->body_bytes += n;
-    buf_append(&c->res.body, p, n);
-    return n;
+    set_expiry(t, t->idle_timeout_ms);
+    t->has_news = true;
+    buf_append(t->out, p, n);
+    if (!buf_failed(t->out))
+        return n;
+    t->stop_code = ERR_TOO_LARGE;
+    return CURL_WRITEFUNC_ERROR;
 }
 
 /* ---- from libcurl's result to our error ---- */
 
 /* The code for a transfer that failed, see fetch.h. A stream that was open has been answered: its
  * end is no secret. */
-static enum err_code code_of(const struct call *c, CURLcode code)
+static enum err_code code_of(const struct transfer *t, CURLcode code)
 {
     long sent = 0;
-    if (c->stop_code != ERR_NONE)
-        return c->stop_code;
+    if (t->stop_code != ERR_NONE)
+        return t->stop_code;
     if (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL)
         return ERR_INTERNAL;
-    curl_easy_getinfo(c->easy, CURLINFO_REQUEST_SIZE, &sent);
-    if (sent == 0 || c->is_open)
+    curl_easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &sent);
+    if (sent == 0 || (t->is_stream && t->has_headers))
         return ERR_UNAVAILABLE;
-    if (!c->is_read_only)
+    if (!t->is_read_only)
         return ERR_UNDETERMINED;
     return code == CURLE_OPERATION_TIMEDOUT ? ERR_TIMEOUT : ERR_UNAVAILABLE;
 }
 
-static const char *reason_text(const struct call *c, enum err_code code, CURLcode curl_code)
+static const char *reason_text(const struct transfer *t, enum err_code code, CURLcode curl_code)
 {
-    if (code == ERR_CANCELLED)
-        return "ended by us";
-    if (code == ERR_UNDETERMINED && c->stop_code == code)
+    if (code == ERR_UNDETERMINED && t->stop_code == code)
         return "the connection broke after the request was sent";
-    if (c->trouble[0] != '\0' && curl_code != CURLE_WRITE_ERROR)
-        return c->trouble;
+    if (t->trouble[0] != '\0' && curl_code != CURLE_WRITE_ERROR)
+        return t->trouble;
     if (code == ERR_TOO_LARGE)
-        return c->has_headers ? "the answer is too large" : "the answer has too many headers";
+        return t->has_headers ? "the answer is too large" : "the answer has too many headers";
     return curl_easy_strerror(curl_code);
 }
 
-static int set_result(struct call *c, enum err_code code, const char *reason)
+static void conclude(struct transfer *t, enum err_code code, const char *reason)
 {
-    return err_set(&c->result, code, "%s %s: %s", c->method, c->shown_url, reason);
+    t->is_over = true;
+    if (code != ERR_NONE)
+        err_set(&t->result, code, "%s %s: %s", t->method, t->shown_url, reason);
 }
 
-/* ---- the fetch thread ---- */
-
-static void unlink_active(struct call *c)
+static void conclude_as_told(struct transfer *t, CURLcode code)
 {
-    if (c->prev != NULL)
-        c->prev->next = c->next;
-    else
-        c->f->active = c->next;
-    if (c->next != NULL)
-        c->next->prev = c->prev;
-    c->prev = c->next = NULL;
-    curl_multi_remove_handle(c->f->multi, c->easy);
+    enum err_code ours = code == CURLE_OK ? ERR_NONE : code_of(t, code);
+    conclude(t, ours, reason_text(t, ours, code));
 }
 
-/* The last the thread does with a call; result is set. */
-static void end_call(struct call *c)
+static void cancel(struct transfer *t)
 {
-    if (c->state == CALL_ACTIVE)
-        unlink_active(c);
-    c->state = CALL_ENDED;
-    if (c->easy != NULL)
-        curl_easy_cleanup(c->easy);
-    c->easy = NULL;
-    if (c->ops.on_end != NULL)
-        c->ops.on_end(c->ops_ctx, &c->result);
-    pthread_mutex_lock(&c->lock);
-    c->is_done = true;
-    pthread_cond_broadcast(&c->done);
-    pthread_mutex_unlock(&c->lock);
-    unref_call(c);
+    conclude(t, ERR_CANCELLED, "ended by us");
 }
 
-static void cancel_call(struct call *c)
-{
-    set_result(c, ERR_CANCELLED, "ended by us");
-    end_call(c);
-}
-
-static void start_call(struct call *c)
-{
-    struct fetch *f = c->f;
-    if (c->setup_err.code == ERR_NONE) {
-        CURLMcode code = curl_multi_add_handle(f->multi, c->easy);
-        if (code != CURLM_OK)
-            err_set(&c->setup_err, ERR_INTERNAL, "libcurl: %s", curl_multi_strerror(code));
-    }
-    if (c->setup_err.code != ERR_NONE) {
-        err_move(&c->result, &c->setup_err);
-        err_wrap(&c->result, "%s %s", c->method, c->shown_url);
-        end_call(c);
-        return;
-    }
-    c->state = CALL_ACTIVE;
-    c->next = f->active;
-    if (f->active != NULL)
-        f->active->prev = c;
-    f->active = c;
-    if (c->ops.on_end != NULL)
-        set_expiry(c, c->timeout_ms);
-}
-
-static struct call *reverse(struct call *list)
-{
-    struct call *out = NULL;
-    while (list != NULL) {
-        struct call *next = list->inbox_next;
-        list->inbox_next = out;
-        out = list;
-        list = next;
-    }
-    return out;
-}
-
-/* One call from the inbox: it is new, or its stream is to be closed, or both. */
-static void take_call(struct call *c, bool is_closing)
-{
-    if (c->state == CALL_NEW && !is_closing)
-        start_call(c);
-    else if (c->state != CALL_ENDED && is_closing)
-        cancel_call(c);
-    unref_call(c); /* the inbox's */
-}
-
-/* True when the thread shall end. */
-static bool take_inbox(struct fetch *f)
-{
-    pthread_mutex_lock(&f->lock);
-    struct call *list = reverse(f->inbox);
-    f->inbox = NULL;
-    bool is_stopping = f->is_stopping;
-    pthread_mutex_unlock(&f->lock);
-    while (list != NULL) {
-        struct call *c = list;
-        pthread_mutex_lock(&f->lock);
-        list = c->inbox_next;
-        c->queued = false;
-        bool is_closing = c->is_closing || is_stopping;
-        pthread_mutex_unlock(&f->lock);
-        take_call(c, is_closing);
-    }
-    return is_stopping;
-}
-
-static void take_results(struct fetch *f)
-{
-    int left;
-    CURLMsg *msg;
-    while ((msg = curl_multi_info_read(f->multi, &left)) != NULL) {
-        if (msg->msg != CURLMSG_DONE)
-            continue;
-        CURLcode code = msg->data.result;
-        char *private = NULL;
-        curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, &private);
-        struct call *c = (struct call *)(void *)private;
-        if (code != CURLE_OK) {
-            enum err_code ours = code_of(c, code);
-            set_result(c, ours, reason_text(c, ours, code));
-        }
-        end_call(c);
-    }
-}
-
-static void expire(struct call *c)
+static void conclude_expired(struct transfer *t)
 {
     long sent = 0;
-    curl_easy_getinfo(c->easy, CURLINFO_REQUEST_SIZE, &sent);
-    if (c->is_open)
-        set_result(c, ERR_TIMEOUT, "nothing came for too long");
+    curl_easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &sent);
+    if (t->has_headers)
+        conclude(t, ERR_TIMEOUT, "nothing came for too long");
     else if (sent == 0)
-        set_result(c, ERR_UNAVAILABLE, "no connection in time");
+        conclude(t, ERR_UNAVAILABLE, "no connection in time");
     else
-        set_result(c, c->is_read_only ? ERR_TIMEOUT : ERR_UNDETERMINED, "no answer in time");
-    end_call(c);
+        conclude(t, t->is_read_only ? ERR_TIMEOUT : ERR_UNDETERMINED, "no answer in time");
 }
 
-/* Ends the streams whose time is over, and finds out when to look again. Times that were put off
- * since then only make the next look too early. */
-static void expire_streams(struct fetch *f)
-{
-    int64_t now = now_ms();
-    if (now < f->next_expiry_ms)
-        return;
-    f->next_expiry_ms = INT64_MAX;
-    struct call *next;
-    for (struct call *c = f->active; c != NULL; c = next) {
-        next = c->next;
-        if (c->expires_ms != 0 && c->expires_ms <= now)
-            expire(c);
-        else if (c->expires_ms != 0 && c->expires_ms < f->next_expiry_ms)
-            f->next_expiry_ms = c->expires_ms;
-    }
-}
+/* ---- a transfer on its line ---- */
 
-static int poll_ms(const struct fetch *f)
+static void begin(struct line *l, struct transfer *t)
 {
-    if (f->next_expiry_ms == INT64_MAX)
-        return POLL_MAX_MS;
-    int64_t left = f->next_expiry_ms - now_ms();
-    return left < 0 ? 0 : left > POLL_MAX_MS ? POLL_MAX_MS : (int)left;
-}
-
-/* Everything that is open or still comes in ends as cancelled. */
-static void end_all(struct fetch *f)
-{
-    bool has_more;
-    do {
-        while (f->active != NULL)
-            cancel_call(f->active);
-        take_inbox(f);
-        pthread_mutex_lock(&f->lock);
-        has_more = f->inbox != NULL;
-        f->has_ended = !has_more;
-        pthread_mutex_unlock(&f->lock);
-    } while (has_more);
-}
-
-static void *run(void *ctx)
-{
-    struct fetch *f = ctx;
-    int running;
-    while (!take_inbox(f)) {
-        CURLMcode code = curl_multi_perform(f->multi, &running);
+    if (t->result.code == ERR_NONE) {
+        CURLMcode code = curl_multi_add_handle(l->multi, t->easy);
         if (code != CURLM_OK)
-            log_error("outgoing requests stall, libcurl says \"%s\"", curl_multi_strerror(code));
-        take_results(f);
-        expire_streams(f);
-        curl_multi_poll(f->multi, NULL, 0, poll_ms(f), NULL);
+            err_set(&t->result, ERR_INTERNAL, "libcurl: %s", curl_multi_strerror(code));
     }
-    end_all(f);
-    curl_multi_cleanup(f->multi);
-    return NULL;
+    if (t->result.code != ERR_NONE) {
+        err_wrap(&t->result, "%s %s", t->method, t->shown_url);
+        t->is_over = true;
+    }
+    if (t->is_stream)
+        set_expiry(t, t->timeout_ms);
+}
+
+static void end(struct line *l, struct transfer *t)
+{
+    if (t->easy != NULL)
+        curl_multi_remove_handle(l->multi, t->easy); /* no harm when it was never added */
+}
+
+/* What can be done without waiting. */
+static void perform(struct line *l, struct transfer *t)
+{
+    int n;
+    CURLMcode code = curl_multi_perform(l->multi, &n);
+    if (code != CURLM_OK) {
+        snprintf(t->trouble, sizeof t->trouble, "libcurl: %s", curl_multi_strerror(code));
+        conclude_as_told(t, CURLE_FAILED_INIT);
+        return;
+    }
+    for (CURLMsg *msg; (msg = curl_multi_info_read(l->multi, &n)) != NULL;)
+        if (msg->msg == CURLMSG_DONE)
+            conclude_as_told(t, msg->data.result);
+}
+
+/* Waits until there is something to do, the line is woken, or that time comes. libcurl minds its
+ * own deadlines. */
+static void wait_on(struct line *l, int64_t until_ms)
+{
+    int64_t left_ms = until_ms - now_ms();
+    left_ms = left_ms < 0 ? 0 : left_ms > POLL_MAX_MS ? POLL_MAX_MS : left_ms;
+    curl_multi_poll(l->multi, NULL, 0, (int)left_ms, NULL);
 }
 
 /* ---- callers ---- */
@@ -641,15 +571,8 @@ struct fetch *fetch_new(void)
     pthread_once(&once, init_curl);
     struct fetch *f = xcalloc(1, sizeof *f);
     f->refs = 1;
-    f->next_expiry_ms = INT64_MAX;
     pthread_mutex_init(&f->lock, NULL);
-    f->multi = curl_multi_init();
-    if (f->multi == NULL) {
-        fprintf(stderr, "fatal: libcurl gives no multi handle\n");
-        abort();
-    }
-    curl_multi_setopt(f->multi, CURLMOPT_MAXCONNECTS, CONNECTIONS_MAX);
-    thread_start(&f->thread, "fetch", run, f);
+    pthread_cond_init(&f->settled, NULL);
     return f;
 }
 
@@ -658,70 +581,39 @@ void fetch_free(struct fetch *f)
     if (f == NULL)
         return;
     pthread_mutex_lock(&f->lock);
-    f->is_stopping = true;
-    curl_multi_wakeup(f->multi);
-    pthread_mutex_unlock(&f->lock);
-    pthread_join(f->thread, NULL);
+    __atomic_store_n(&f->is_stopping, true, __ATOMIC_RELEASE);
+    for (struct line *l = f->busy; l != NULL; l = l->next)
+        curl_multi_wakeup(l->multi);
+    while (f->n_running > 0)
+        pthread_cond_wait(&f->settled, &f->lock);
     unref_fetch(f);
-}
-
-/* Puts a call into the inbox, with a reference of its own; false when the thread has ended. */
-static bool post(struct call *c, bool is_closing)
-{
-    struct fetch *f = c->f;
-    pthread_mutex_lock(&f->lock);
-    bool is_posted = !f->has_ended;
-    if (is_posted) {
-        c->is_closing = is_closing;
-        if (!c->queued) {
-            __atomic_add_fetch(&c->refs, 1, __ATOMIC_RELAXED);
-            c->queued = true;
-            c->inbox_next = f->inbox;
-            f->inbox = c;
-        }
-        curl_multi_wakeup(f->multi);
-    }
-    pthread_mutex_unlock(&f->lock);
-    return is_posted;
-}
-
-/* Hands a new call over. When the thread has ended the call ends here. */
-static void submit(struct call *c)
-{
-    __atomic_add_fetch(&c->refs, 1, __ATOMIC_RELAXED); /* the thread's, until end_call */
-    if (!post(c, false))
-        cancel_call(c);
-}
-
-/* False when the thread missed that deadline; INT64_MAX = none. */
-static bool wait_done(struct call *c, int64_t until_ms)
-{
-    pthread_mutex_lock(&c->lock);
-    while (!c->is_done && now_ms() < until_ms)
-        thread_cond_wait_until(&c->done, &c->lock, until_ms);
-    bool is_done = c->is_done;
-    pthread_mutex_unlock(&c->lock);
-    return is_done;
 }
 
 int fetch_do(struct fetch *f, const struct fetch_request *req, struct fetch_response *ret,
              struct err *err)
 {
-    assert(!pthread_equal(pthread_self(), f->thread));
-    struct call *c = make_call(f, req, NULL, NULL);
-    submit(c);
-    int result;
-    if (!wait_done(c, now_ms() + c->timeout_ms + MARGIN_MS)) {
-        post(c, true);
-        result = err_set(err, c->is_read_only ? ERR_TIMEOUT : ERR_UNDETERMINED,
-                         "%s %s: the deadline passed", c->method, c->shown_url);
-    } else if (c->result.code != ERR_NONE) {
-        result = err_move(err, &c->result);
-    } else {
-        *ret = steal(&c->res);
-        result = 0;
+    struct transfer t = {0};
+    set_up(&t, req, false);
+    enter(f);
+    struct line *l = take_line(f);
+    begin(l, &t);
+    while (!t.is_over) {
+        if (is_stopping(f))
+            cancel(&t);
+        else
+            perform(l, &t);
+        if (!t.is_over)
+            wait_on(l, INT64_MAX);
     }
-    unref_call(c);
+    end(l, &t);
+    put_line(f, l);
+    leave(f);
+    int result = 0;
+    if (t.result.code != ERR_NONE)
+        result = err_move(err, &t.result);
+    else
+        *ret = steal(&t.res);
+    transfer_fini(&t);
     return result;
 }
 
@@ -734,24 +626,68 @@ void fetch_response_fini(struct fetch_response *r)
     r->status = 0;
 }
 
-struct fetch_stream *fetch_open(struct fetch *f, const struct fetch_request *req,
-                                const struct fetch_stream_ops *ops, void *ctx)
+struct fetch_stream *fetch_open(struct fetch *f, const struct fetch_request *req)
 {
-    assert(ops->on_data != NULL && ops->on_end != NULL);
-    struct call *c = make_call(f, req, ops, ctx);
-    submit(c);
-    return (struct fetch_stream *)c;
+    struct fetch_stream *s = xcalloc(1, sizeof *s);
+    pthread_mutex_lock(&f->lock);
+    f->refs++;
+    pthread_mutex_unlock(&f->lock);
+    s->f = f;
+    set_up(&s->transfer, req, true);
+    s->line = take_line(f);
+    begin(s->line, &s->transfer);
+    return s;
+}
+
+enum fetch_news fetch_read(struct fetch_stream *s, int64_t until_ms, struct buf *out,
+                           struct err *err)
+{
+    struct transfer *t = &s->transfer;
+    enter(s->f);
+    t->out = out;
+    t->has_news = false;
+    bool is_quiet = false;
+    while (!t->has_news && !t->is_over && !is_quiet) {
+        wait_on(s->line, until_ms < t->expires_ms ? until_ms : t->expires_ms);
+        if (is_stopping(s->f))
+            cancel(t);
+        else
+            perform(s->line, t);
+        is_quiet =
+            __atomic_exchange_n(&s->is_woken, false, __ATOMIC_ACQ_REL) || now_ms() >= until_ms;
+        if (!t->has_news && !t->is_over && now_ms() >= t->expires_ms)
+            conclude_expired(t);
+    }
+    leave(s->f);
+    if (t->has_news)
+        return FETCH_SOME;
+    if (!t->is_over)
+        return FETCH_NOTHING;
+    err_move(err, &t->result);
+    return FETCH_ENDED;
+}
+
+int fetch_status(const struct fetch_stream *s)
+{
+    return s->transfer.res.status;
+}
+
+void fetch_wake(struct fetch_stream *s)
+{
+    __atomic_store_n(&s->is_woken, true, __ATOMIC_RELEASE);
+    curl_multi_wakeup(s->line->multi);
 }
 
 void fetch_close(struct fetch_stream *s)
 {
     if (s == NULL)
         return;
-    struct call *c = &s->call;
-    assert(!pthread_equal(pthread_self(), c->f->thread));
-    post(c, true);
-    wait_done(c, INT64_MAX);
-    unref_call(c);
+    end(s->line, &s->transfer);
+    put_line(s->f, s->line);
+    transfer_fini(&s->transfer);
+    pthread_mutex_lock(&s->f->lock);
+    unref_fetch(s->f);
+    free(s);
 }
 
 void fetch_escape(const char *s, struct buf *out)

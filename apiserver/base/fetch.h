@@ -1,9 +1,8 @@
-/* The door to libcurl: one thread drives one multi handle and every outgoing socket. Calls block
- * with a deadline (fetch_do) or stream (fetch_open). Any thread but fetch's own may call; stream
- * callbacks run on the fetch thread and must not block nor call fetch_do. Redirects are never
- * followed, proxies from the environment never used. HTTP/1.1 only: what libcurl 7.88 (Debian 12)
- * has read for one stream of an HTTP/2 connection while it looked after another, it may keep until
- * more comes, and of a quiet watch nothing more comes. */
+/* The door to libcurl: every outgoing request. Calls block with a deadline (fetch_do); streamed
+ * answers are read piece by piece (fetch_open, fetch_read). The thread that asks does the work; any
+ * may. Redirects are never followed, proxies from the environment never used. HTTP/1.1 only: what
+ * libcurl 7.88 (Debian 12) has read for one stream of an HTTP/2 connection while it looked after
+ * another, it may keep until more comes, and of a quiet watch nothing more comes. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,8 +14,10 @@
 #include "apiserver/base/str.h"
 
 struct fetch;
-struct fetch *fetch_new(void);    /* starts the thread */
-void fetch_free(struct fetch *f); /* fails what is open with ERR_CANCELLED, ends the thread */
+struct fetch *fetch_new(void);
+/* Fails what is open with ERR_CANCELLED and waits until no call runs. Streams are closed before or
+ * afterwards. */
+void fetch_free(struct fetch *f);
 
 /* Files are read anew for new connections, so rotated certificates are picked up. All borrowed for
  * the call. */
@@ -36,7 +37,7 @@ struct fetch_request {
     const char *unix_socket;     /* path instead of the URL's host, or NULL */
     int64_t timeout_ms;          /* whole call; 0 = 30,000. Streams: until the headers */
     int64_t idle_timeout_ms;     /* streams: end when nothing came for so long; 0 = never */
-    size_t max_body;             /* bytes of an answer; 0 = 64 MiB; more is ERR_TOO_LARGE */
+    size_t max_body;             /* bytes of a call's answer; 0 = 64 MiB; more is ERR_TOO_LARGE */
 };
 struct fetch_response {
     int status;
@@ -51,21 +52,21 @@ int fetch_do(struct fetch *f, const struct fetch_request *req, struct fetch_resp
              struct err *err);
 void fetch_response_fini(struct fetch_response *r);
 
-/* A streamed answer. Callbacks in order: on_open once with the status, on_data any number of times,
- * on_end exactly once, last (err->code ERR_NONE at a clean end, ERR_CANCELLED when we ended it,
- * ERR_TIMEOUT when idle for too long). After on_end nothing is called. Returning false from on_data
- * ends the stream. */
-struct fetch_stream_ops {
-    void (*on_open)(void *ctx, int status);
-    bool (*on_data)(void *ctx, const char *p, size_t n);
-    void (*on_end)(void *ctx, const struct err *err);
-};
+/* A streamed answer, of one thread, but for fetch_wake. Sent when it is first read. */
 struct fetch_stream;
-struct fetch_stream *fetch_open(struct fetch *f, const struct fetch_request *req,
-                                const struct fetch_stream_ops *ops,
-                                void *ctx); /* never NULL; trouble arrives by on_end */
-/* Ends the stream and waits until no callback runs or will run; then frees it. Not on the fetch
- * thread. NULL is fine. */
-void fetch_close(struct fetch_stream *s);
+struct fetch_stream *fetch_open(struct fetch *f, const struct fetch_request *req); /* never NULL */
+enum fetch_news {
+    FETCH_NOTHING, /* the time came, or fetch_wake */
+    FETCH_SOME,    /* the headers are there now, or bytes were appended to out */
+    FETCH_ENDED    /* and how is in err: ERR_NONE at a clean end, ERR_TIMEOUT when idle for too
+                      long, ERR_TOO_LARGE when out took no more; else as fetch_do */
+};
+/* Waits for news until then, in ms of the monotonic clock. */
+enum fetch_news fetch_read(struct fetch_stream *s, int64_t until_ms, struct buf *out,
+                           struct err *err);
+int fetch_status(const struct fetch_stream *s); /* 0 = no headers yet */
+/* Ends the wait of a read, or of the next one; any thread, while the stream is open. */
+void fetch_wake(struct fetch_stream *s);
+void fetch_close(struct fetch_stream *s); /* NULL is fine */
 /* Percent-encodes for one path segment or query value, into out. */
 void fetch_escape(const char *s, struct buf *out);

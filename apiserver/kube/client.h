@@ -5,8 +5,7 @@
 
 /* A GET that streams its answer; as fetch_open, never NULL. path as in struct kube_call. */
 struct fetch_stream *kube_open(struct kube *k, const char *path, int64_t timeout_ms,
-                               int64_t idle_timeout_ms, const struct fetch_stream_ops *ops,
-                               void *ctx);
+                               int64_t idle_timeout_ms);
 /* The error for an answer that is no success, from its Status if the body holds one. path goes into
  * the message otherwise, without its query. Never ERR_NONE. Returns -code. */
 int kube_answer_err(int http_status, const char *path, const char *body, size_t n, struct err *err);

@@ -305,8 +305,7 @@ int kube_do(struct kube *k, const struct kube_call *call, cJSON **ret, struct er
 }
 
 struct fetch_stream *kube_open(struct kube *k, const char *path, int64_t timeout_ms,
-                               int64_t idle_timeout_ms, const struct fetch_stream_ops *ops,
-                               void *ctx)
+                               int64_t idle_timeout_ms)
 {
     SCOPED(pairs_fini) struct pairs headers = {0};
     SCOPED_FREE char *url = xasprintf("%s%s", k->config.server, path);
@@ -317,5 +316,5 @@ struct fetch_stream *kube_open(struct kube *k, const char *path, int64_t timeout
                                 .tls = &tls,
                                 .timeout_ms = timeout_ms,
                                 .idle_timeout_ms = idle_timeout_ms};
-    return fetch_open(k->fetch, &req, ops, ctx);
+    return fetch_open(k->fetch, &req);
 }

@@ -1,8 +1,7 @@
 /* A copy of one resource of the cluster, kept by list and watch. The reflector's thread does
  * everything in plain order: list all pages, hand them over, watch from the list's revision, hand
  * over each event, and when the watch ends go on from the last revision seen; list again only when
- * the cluster has forgotten it. The fetch thread's part is to put bytes into `pending` and to say
- * how the transfer ended. After trouble it waits longer each time, with jitter.
+ * the cluster has forgotten it. After trouble it waits longer each time, with jitter.
  *
  * A list asks for the most recent state (no resourceVersion), so a relist never goes back in time.
  * Source of the protocol: kubernetes.io, "API concepts: efficient detection of changes". */
@@ -25,7 +24,7 @@
 #define WATCH_SHORT_MS 1000 /* a watch that ends earlier without an event is trouble */
 #define BACKOFF_FIRST_MS 100
 #define BACKOFF_MAX_MS 30000
-#define PENDING_MAX ((size_t)64 << 20) /* bytes received and not yet handled */
+#define PENDING_MAX ((size_t)64 << 20) /* bytes of a page, or of an event */
 #define OBJECTS_MAX ((size_t)1000000)  /* of one list */
 
 struct reflector {
@@ -38,12 +37,7 @@ struct reflector {
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t wake;
     bool is_stopping;
-    /* the one transfer that runs */
-    int status;
-    struct buf pending;
-    bool has_news; /* of any kind, since receive looked last */
-    bool has_ended;
-    struct err end_err;
+    struct fetch_stream *stream; /* open now, or NULL */
 
     /* of the reflector's thread */
     char *version;         /* resume after it; NULL = list */
@@ -54,77 +48,25 @@ struct reflector {
     bool is_link_known, is_link_up;
 };
 
-/* ---- on the fetch thread ---- */
-
-static void on_open(void *ctx, int status)
-{
-    struct reflector *r = ctx;
-    pthread_mutex_lock(&r->lock);
-    r->status = status;
-    r->has_news = true;
-    pthread_cond_signal(&r->wake);
-    pthread_mutex_unlock(&r->lock);
-}
-
-static bool on_data(void *ctx, const char *p, size_t n)
-{
-    struct reflector *r = ctx;
-    pthread_mutex_lock(&r->lock);
-    r->pending.max = PENDING_MAX;
-    buf_append(&r->pending, p, n);
-    bool goes_on = !buf_failed(&r->pending);
-    r->has_news = true;
-    pthread_cond_signal(&r->wake);
-    pthread_mutex_unlock(&r->lock);
-    return goes_on;
-}
-
-static void on_end(void *ctx, const struct err *err)
-{
-    struct reflector *r = ctx;
-    pthread_mutex_lock(&r->lock);
-    r->has_ended = true;
-    if (err->code != ERR_NONE)
-        err_set(&r->end_err, err->code, "%s", err_text(err));
-    pthread_cond_signal(&r->wake);
-    pthread_mutex_unlock(&r->lock);
-}
-
-static const struct fetch_stream_ops stream_ops = {
-    .on_open = on_open, .on_data = on_data, .on_end = on_end};
-
-/* ---- transfers, on the reflector's thread ---- */
+/* ---- transfers ---- */
 
 static struct fetch_stream *open_transfer(struct reflector *r, const char *path, int64_t timeout_ms,
                                           int64_t idle_ms)
 {
-    r->status = 0; /* nothing runs: nobody else looks */
-    r->has_news = r->has_ended = false;
-    buf_clear(&r->pending);
-    r->pending.failed = false;
-    err_fini(&r->end_err);
-    return kube_open(r->k, path, timeout_ms, idle_ms, &stream_ops, r);
+    struct fetch_stream *s = kube_open(r->k, path, timeout_ms, idle_ms);
+    pthread_mutex_lock(&r->lock);
+    r->stream = s;
+    pthread_mutex_unlock(&r->lock);
+    return s;
 }
 
-/* What came since the last call; waits for something to come, the end, or reflector_stop. */
-struct received {
-    int status; /* 0 = no headers yet */
-    struct buf bytes;
-    bool has_ended, is_stopping;
-};
-
-/* Waits for the end (to_end) or for anything new. The bytes are taken out. */
-static struct received receive(struct reflector *r, bool to_end)
+static void close_transfer(struct reflector *r)
 {
     pthread_mutex_lock(&r->lock);
-    while (!r->has_ended && !r->is_stopping && (to_end || !r->has_news))
-        pthread_cond_wait(&r->wake, &r->lock);
-    struct received got = {
-        .status = r->status, .has_ended = r->has_ended, .is_stopping = r->is_stopping};
-    got.bytes = steal(&r->pending);
-    r->has_news = false;
+    struct fetch_stream *s = r->stream;
+    r->stream = NULL;
     pthread_mutex_unlock(&r->lock);
-    return got;
+    fetch_close(s);
 }
 
 static bool is_stopping(struct reflector *r)
@@ -188,22 +130,30 @@ static char *list_path(const struct reflector *r, const char *token)
     return buf_take(&path, NULL);
 }
 
+/* The HTTP status, or -code. */
+static int read_page(struct reflector *r, const char *path, struct buf *bytes, struct err *err)
+{
+    SCOPED(err_fini) struct err why = {0};
+    struct fetch_stream *s = open_transfer(r, path, LIST_TIMEOUT_MS, LIST_TIMEOUT_MS);
+    while (!is_stopping(r) && fetch_read(s, INT64_MAX, bytes, &why) != FETCH_ENDED)
+        continue;
+    int status = fetch_status(s);
+    close_transfer(r);
+    if (is_stopping(r))
+        return err_set(err, ERR_CANCELLED, "%s: stopping", r->path);
+    return why.code != ERR_NONE ? err_move(err, &why) : status;
+}
+
 /* One page as a tree. */
 static int fetch_page(struct reflector *r, const char *token, cJSON **ret, struct err *err)
 {
     SCOPED_FREE char *path = list_path(r, token);
-    struct fetch_stream *s = open_transfer(r, path, LIST_TIMEOUT_MS, LIST_TIMEOUT_MS);
-    struct received got = receive(r, true);
-    fetch_close(s);
-    SCOPED(buf_fini) struct buf bytes = got.bytes;
-    if (got.is_stopping)
-        return err_set(err, ERR_CANCELLED, "%s: stopping", r->path);
-    if (buf_failed(&bytes))
-        return err_set(err, ERR_TOO_LARGE, "%s: a page of the list is too large", r->path);
-    if (r->end_err.code != ERR_NONE)
-        return err_move(err, &r->end_err);
-    if (got.status < 200 || got.status > 299)
-        return kube_answer_err(got.status, r->path, buf_cstr(&bytes), bytes.len, err);
+    SCOPED(buf_fini) struct buf bytes = {.max = PENDING_MAX};
+    int status = read_page(r, path, &bytes, err);
+    if (status < 0)
+        return status;
+    if (status < 200 || status > 299)
+        return kube_answer_err(status, r->path, buf_cstr(&bytes), bytes.len, err);
     if (json_parse(buf_cstr(&bytes), bytes.len, &lenient, ret, err) < 0)
         return err_wrap(err, "%s: list", r->path);
     return 0;
@@ -326,29 +276,25 @@ static char *watch_path(const struct reflector *r)
 }
 
 /* Events until the stream ends; 0 at a clean end. */
-static int take_stream(struct reflector *r, struct err *err)
+static int take_stream(struct reflector *r, struct fetch_stream *s, struct err *err)
 {
     SCOPED(buf_fini) struct buf lines = {.max = PENDING_MAX};
+    SCOPED(err_fini) struct err why = {0};
     for (;;) {
-        struct received got = receive(r, false);
-        buf_append(&lines, buf_cstr(&got.bytes), got.bytes.len);
-        bool is_lost = buf_failed(&got.bytes) || buf_failed(&lines);
-        buf_fini(&got.bytes);
-        if (got.is_stopping)
+        enum fetch_news news = fetch_read(s, INT64_MAX, &lines, &why);
+        int status = fetch_status(s), code = 0;
+        if (is_stopping(r))
             return err_set(err, ERR_CANCELLED, "%s: stopping", r->path);
-        if (got.status > 299 && !got.has_ended)
+        if (status > 299 && news != FETCH_ENDED)
             continue; /* the rest of its Status is to come */
-        if (got.status > 299)
-            return kube_answer_err(got.status, r->path, buf_cstr(&lines), lines.len, err);
-        if (got.status != 0)
+        if (status > 299)
+            return kube_answer_err(status, r->path, buf_cstr(&lines), lines.len, err);
+        if (news == FETCH_ENDED)
+            return why.code != ERR_NONE ? err_move(err, &why) : 0;
+        if (status != 0)
             set_link(r, true, NULL);
-        int code = take_lines(r, &lines, err);
-        if (code < 0)
+        if ((code = take_lines(r, &lines, err)) < 0)
             return code;
-        if (is_lost)
-            return err_set(err, ERR_TOO_LARGE, "%s: events come too fast", r->path);
-        if (got.has_ended)
-            return r->end_err.code != ERR_NONE ? err_move(err, &r->end_err) : 0;
     }
 }
 
@@ -358,8 +304,8 @@ static int watch(struct reflector *r, struct err *err)
     SCOPED_FREE char *before = xstrdup(r->version);
     int64_t begin_ms = clock_monotonic_ms(&clock_system);
     struct fetch_stream *s = open_transfer(r, path, OPEN_TIMEOUT_MS, WATCH_IDLE_MS);
-    int code = take_stream(r, err);
-    fetch_close(s);
+    int code = take_stream(r, s, err);
+    close_transfer(r);
     bool is_short = clock_monotonic_ms(&clock_system) - begin_ms < WATCH_SHORT_MS;
     if (!is_short)
         r->backoff_ms = 0;
@@ -460,10 +406,10 @@ void reflector_stop(struct reflector *r)
     pthread_mutex_lock(&r->lock);
     r->is_stopping = true;
     pthread_cond_signal(&r->wake);
+    if (r->stream)
+        fetch_wake(r->stream);
     pthread_mutex_unlock(&r->lock);
     pthread_join(r->thread, NULL);
-    buf_fini(&r->pending);
-    err_fini(&r->end_err);
     free(r->path);
     free(r->selectors);
     free(r->version);

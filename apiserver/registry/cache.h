@@ -66,10 +66,11 @@ struct registry {
     struct table *tables;
     size_t n_tables;
 
-    pthread_mutex_t mutex; /* guards all below but rev, which is also read without it */
-    pthread_cond_t moved;  /* rev or a flag changed */
-    pthread_cond_t timer;  /* of the timer thread: timer_at_ms or is_stopping changed */
-    int64_t rev;           /* atomic: every change up to it is in the tables */
+    pthread_mutex_t mutex;          /* guards all below but rev, which is also read without it */
+    pthread_cond_t moved;           /* a flag changed, or the asking of fresh ended */
+    pthread_cond_t timer;           /* of the timer thread: timer_at_ms or is_stopping changed */
+    int64_t rev;                    /* atomic: every change up to it is in the tables */
+    struct rev_waiter *rev_waiters; /* those who wait for a greater one */
     int64_t
         loaded_rev;   /* the load's; written by the sync thread, which reads it without the mutex */
     bool is_loaded;   /* the tables hold something */
@@ -141,6 +142,8 @@ int64_t table_rev(const struct table *t);
 
 /* ---- revision (fresh.c) ---- */
 void registry_move(struct registry *r, int64_t rev); /* the tables have reached it */
+/* Those who wait for that revision or an earlier one look again; the mutex is held. */
+void wake_rev_waiters(struct registry *r, int64_t rev);
 /* Waits until the cache has rev: 0; -ERR_TIMEOUT without text at until_ms, -ERR_CANCELLED when
  * stopping. */
 int registry_wait_rev(struct registry *r, int64_t rev, int64_t until_ms);

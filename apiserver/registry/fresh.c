@@ -20,13 +20,43 @@ int64_t registry_revision(const struct registry *r)
     return __atomic_load_n(&r->rev, __ATOMIC_ACQUIRE);
 }
 
+/* Each has a condition of its own: with one for all, every write would wake all who wait for
+ * theirs. */
+struct rev_waiter { /* on the stack of who waits */
+    int64_t rev;
+    pthread_cond_t reached;
+    struct rev_waiter *next;
+};
+
+void wake_rev_waiters(struct registry *r, int64_t rev)
+{
+    for (struct rev_waiter *w = r->rev_waiters; w; w = w->next)
+        if (w->rev <= rev)
+            pthread_cond_signal(&w->reached);
+}
+
 void registry_move(struct registry *r, int64_t rev)
 {
     pthread_mutex_lock(&r->mutex);
     if (rev > r->rev)
         __atomic_store_n(&r->rev, rev, __ATOMIC_RELEASE);
-    pthread_cond_broadcast(&r->moved);
+    wake_rev_waiters(r, r->rev);
     pthread_mutex_unlock(&r->mutex);
+}
+
+/* The mutex is held. */
+static void wait_for_move(struct registry *r, int64_t rev, int64_t until_ms)
+{
+    struct rev_waiter self = {.rev = rev, .next = r->rev_waiters};
+    thread_cond_init(&self.reached);
+    r->rev_waiters = &self;
+    while (r->rev < rev && !r->is_stopping && now_ms() < until_ms)
+        thread_cond_wait_until(&self.reached, &r->mutex, until_ms);
+    struct rev_waiter **at = &r->rev_waiters;
+    while (*at != &self)
+        at = &(*at)->next;
+    *at = self.next;
+    pthread_cond_destroy(&self.reached);
 }
 
 int registry_wait_rev(struct registry *r, int64_t rev, int64_t until_ms)
@@ -34,8 +64,7 @@ int registry_wait_rev(struct registry *r, int64_t rev, int64_t until_ms)
     if (registry_revision(r) >= rev)
         return 0;
     pthread_mutex_lock(&r->mutex);
-    while (r->rev < rev && !r->is_stopping && now_ms() < until_ms)
-        thread_cond_wait_until(&r->moved, &r->mutex, until_ms);
+    wait_for_move(r, rev, until_ms);
     int rc = r->rev >= rev ? 0 : r->is_stopping ? -ERR_CANCELLED : -ERR_TIMEOUT;
     pthread_mutex_unlock(&r->mutex);
     return rc;

@@ -48,6 +48,7 @@ void registry_stop(struct registry *r)
     bool is_first = r->is_started && !r->is_stopping;
     r->is_stopping = true;
     pthread_cond_broadcast(&r->moved);
+    wake_rev_waiters(r, INT64_MAX);
     pthread_cond_broadcast(&r->timer);
     pthread_mutex_unlock(&r->mutex);
     watches_end(r);

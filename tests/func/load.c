@@ -27,6 +27,7 @@
 #include "apiserver/base/map.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/base/rand.h"
+#include "apiserver/base/thread.h"
 
 #define REPORTS_MAX 20 /* lines about what is wrong */
 #define OPENING_MAX                                                                                \
@@ -377,7 +378,8 @@ struct seen { /* newest event of one object */
 };
 
 struct watcher {
-    struct fetch_stream *stream;
+    struct fetch_stream *stream; /* read by a thread of its own */
+    pthread_t thread;
     struct buf line; /* begun, not ended */
     int64_t rev;     /* of the last event */
     int64_t n_events;
@@ -449,19 +451,8 @@ static bool take_line(struct watcher *w)
     return take_event(w, event);
 }
 
-static void on_open(void *ctx, int status)
+static void take_bytes(struct watcher *w, const char *p, size_t n)
 {
-    struct watcher *w = ctx;
-    pthread_mutex_lock(&watch_lock);
-    w->is_open = status == 200;
-    pthread_mutex_unlock(&watch_lock);
-}
-
-static bool on_data(void *ctx, const char *p, size_t n)
-{
-    struct watcher *w = ctx;
-    if (!w->is_open)
-        return true; /* a Status in place of the stream */
     while (n && !w->is_done) {
         const char *end = memchr(p, '\n', n);
         size_t part = end ? (size_t)(end - p) : n;
@@ -471,24 +462,40 @@ static bool on_data(void *ctx, const char *p, size_t n)
         p += part;
         n -= part;
     }
-    return !w->is_done;
 }
 
-static void on_end(void *ctx, const struct err *err)
+/* Reads until the end of the stream, of the test, or watch_end; *err is how. */
+static void watch_read(struct watcher *w, struct err *err)
+{
+    SCOPED(buf_fini) struct buf bytes = {0};
+    enum fetch_news news;
+    while (!w->is_done && (news = fetch_read(w->stream, INT64_MAX, &bytes, err)) != FETCH_ENDED) {
+        if (news == FETCH_NOTHING)
+            return;
+        pthread_mutex_lock(&watch_lock);
+        w->is_open = fetch_status(w->stream) == 200;
+        pthread_mutex_unlock(&watch_lock);
+        if (w->is_open) /* else a Status in place of the stream */
+            take_bytes(w, buf_cstr(&bytes), bytes.len);
+        buf_clear(&bytes);
+    }
+}
+
+static void *watch_run(void *ctx)
 {
     struct watcher *w = ctx;
+    SCOPED(err_fini) struct err err = {0};
+    watch_read(w, &err);
     pthread_mutex_lock(&watch_lock);
-    w->is_clean = err->code == ERR_NONE && w->is_open && w->line.len == 0;
+    w->is_clean = err.code == ERR_NONE && w->is_open && w->line.len == 0;
     if (options.is_once && !w->is_clean)
-        wrong("watch: ended with %s %s", err_name(err->code), err_text(err));
+        wrong("watch: ended with %s %s", err_name(err.code), err_text(&err));
     w->is_ended = true;
     w->is_open = false;
     w->retry_at_ms = clock_monotonic_ms(&clock_system) + 50;
     pthread_mutex_unlock(&watch_lock);
+    return NULL;
 }
-
-static const struct fetch_stream_ops watch_ops = {
-    .on_open = on_open, .on_data = on_data, .on_end = on_end};
 
 static void watch_begin(struct watcher *w)
 {
@@ -498,7 +505,18 @@ static void watch_begin(struct watcher *w)
     w->is_ended = false;
     buf_clear(&w->line); /* half a line of a stream that broke comes again */
     struct fetch_request req = {.url = url, .tls = &tls, .timeout_ms = 30000};
-    w->stream = fetch_open(fetch, &req, &watch_ops, w);
+    w->stream = fetch_open(fetch, &req);
+    thread_start(&w->thread, "watcher", watch_run, w);
+}
+
+static void watch_end(struct watcher *w)
+{
+    if (!w->stream)
+        return;
+    fetch_wake(w->stream);
+    pthread_join(w->thread, NULL);
+    fetch_close(w->stream);
+    w->stream = NULL;
 }
 
 /* Opens the watches, a few at once, and again those that ended, until each is done; says so once
@@ -519,7 +537,7 @@ static void watch_all(struct watcher *watchers)
             n_done += is_over;
             pthread_mutex_unlock(&watch_lock);
             if (is_due && n_opening < OPENING_MAX) {
-                fetch_close(w->stream);
+                watch_end(w);
                 watch_begin(w);
                 n_opening++;
                 n_still_opening++;
@@ -576,7 +594,7 @@ static void mode_watch(void)
     watch_all(watchers);
     for (int64_t i = 0; i < options.count; i++) {
         struct watcher *w = &watchers[i];
-        fetch_close(w->stream);
+        watch_end(w);
         if (w->digest != first->digest || w->n_events != first->n_events)
             wrong("watch %lld saw %lld events, not the %lld of the first one", (long long)i,
                   (long long)w->n_events, (long long)first->n_events);

@@ -427,6 +427,22 @@ static void wait_for_requests(int n)
         usleep(1000);
 }
 
+/* A line that was used is used again, with its connections: as many as there are calls at once. */
+START_TEST(test_connections_stay_few)
+{
+    set_up();
+    pthread_t threads[8];
+    for (int round = 0; round < 3; round++) {
+        for (size_t i = 0; i < ARRAY_LEN(threads); i++)
+            pthread_create(&threads[i], NULL, fetch_four, NULL);
+        for (size_t i = 0; i < ARRAY_LEN(threads); i++)
+            pthread_join(threads[i], NULL);
+    }
+    ck_assert_int_le(peer_connections(fx.peer), ARRAY_LEN(threads));
+    tear_down();
+}
+END_TEST
+
 START_TEST(test_free_cancels)
 {
     set_up();
@@ -445,62 +461,29 @@ END_TEST
 
 /* ---- streams ---- */
 
-struct stream_log {
-    pthread_mutex_t lock;
-    pthread_cond_t wake;
-    int status, n_opens, n_ends;
-    enum err_code code;
+/* A stream that one thread reads until its end. */
+struct reader {
+    struct fetch_stream *stream;
+    pthread_t thread;
     struct buf data;
-    size_t stop_after; /* bytes; 0 = never */
+    size_t seen; /* atomic: bytes of data */
+    struct err end;
 };
 
-static void log_open(void *ctx, int status)
+static void *read_all(void *ctx)
 {
-    struct stream_log *l = ctx;
-    pthread_mutex_lock(&l->lock);
-    l->status = status;
-    l->n_opens++;
-    pthread_mutex_unlock(&l->lock);
+    struct reader *r = ctx;
+    while (fetch_read(r->stream, INT64_MAX, &r->data, &r->end) != FETCH_ENDED)
+        __atomic_store_n(&r->seen, r->data.len, __ATOMIC_RELEASE);
+    return NULL;
 }
 
-static bool log_data(void *ctx, const char *p, size_t n)
+static void reader_fini(struct reader *r)
 {
-    struct stream_log *l = ctx;
-    pthread_mutex_lock(&l->lock);
-    ck_assert_int_eq(l->n_opens, 1);
-    ck_assert_int_eq(l->n_ends, 0);
-    buf_append(&l->data, p, n);
-    bool goes_on = l->stop_after == 0 || l->data.len < l->stop_after;
-    pthread_cond_signal(&l->wake);
-    pthread_mutex_unlock(&l->lock);
-    return goes_on;
+    fetch_close(r->stream);
+    buf_fini(&r->data);
+    err_fini(&r->end);
 }
-
-static void log_end(void *ctx, const struct err *err)
-{
-    struct stream_log *l = ctx;
-    pthread_mutex_lock(&l->lock);
-    l->n_ends++;
-    l->code = err->code;
-    pthread_cond_signal(&l->wake);
-    pthread_mutex_unlock(&l->lock);
-}
-
-static const struct fetch_stream_ops log_ops = {
-    .on_open = log_open, .on_data = log_data, .on_end = log_end};
-
-static void wait_for(struct stream_log *l, size_t bytes, int ends)
-{
-    pthread_mutex_lock(&l->lock);
-    while (l->data.len < bytes || l->n_ends < ends)
-        pthread_cond_wait(&l->wake, &l->lock);
-    pthread_mutex_unlock(&l->lock);
-}
-
-#define STREAM_LOG                                                                                 \
-    {                                                                                              \
-        .lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER                        \
-    }
 
 static const struct {
     const char *method, *path;
@@ -521,19 +504,16 @@ static const struct {
 START_TEST(test_stream_ends)
 {
     set_up();
-    struct stream_log l = STREAM_LOG;
     struct fetch_request req = {.method = ends[_i].method,
                                 .url = url(ends[_i].path),
                                 .timeout_ms = 200,
                                 .idle_timeout_ms = 150};
-    struct fetch_stream *s = fetch_open(fx.fetch, &req, &log_ops, &l);
-    wait_for(&l, 0, 1);
-    fetch_close(s);
-    ck_assert_int_eq(l.status, ends[_i].status);
-    ck_assert_int_eq(l.code, ends[_i].code);
-    ck_assert_int_eq(l.n_ends, 1);
-    ck_assert_str_eq(buf_cstr(&l.data), ends[_i].data);
-    buf_fini(&l.data);
+    struct reader r = {.stream = fetch_open(fx.fetch, &req)};
+    read_all(&r);
+    ck_assert_int_eq(fetch_status(r.stream), ends[_i].status);
+    ck_assert_int_eq(r.end.code, ends[_i].code);
+    ck_assert_str_eq(buf_cstr(&r.data), ends[_i].data);
+    reader_fini(&r);
     tear_down();
 }
 END_TEST
@@ -541,32 +521,53 @@ END_TEST
 START_TEST(test_stream_closed_by_us)
 {
     set_up();
-    struct stream_log l = STREAM_LOG;
     struct fetch_request req = {.url = url("/stream/stays")};
-    struct fetch_stream *s = fetch_open(fx.fetch, &req, &log_ops, &l);
-    wait_for(&l, 8, 0);
-    fetch_close(s);
-    ck_assert_int_eq(l.n_ends, 1);
-    ck_assert_int_eq(l.code, ERR_CANCELLED);
-    fetch_close(fetch_open(fx.fetch, &req, &log_ops, &(struct stream_log)STREAM_LOG)); /* at once */
+    struct reader r = {.stream = fetch_open(fx.fetch, &req)};
+    while (r.data.len < 8)
+        ck_assert_int_eq(fetch_read(r.stream, INT64_MAX, &r.data, &r.end), FETCH_SOME);
+    reader_fini(&r);
+    fetch_close(fetch_open(fx.fetch, &req)); /* before it was read */
     fetch_close(NULL);
-    buf_fini(&l.data);
     tear_down();
 }
 END_TEST
 
-START_TEST(test_stream_stopped_by_callback)
+static void *wake(void *ctx)
+{
+    fetch_wake(ctx);
+    return NULL;
+}
+
+START_TEST(test_read_ends_in_time_or_woken)
 {
     set_up();
-    struct stream_log l = STREAM_LOG;
-    l.stop_after = 1;
     struct fetch_request req = {.url = url("/stream/stays")};
-    struct fetch_stream *s = fetch_open(fx.fetch, &req, &log_ops, &l);
-    wait_for(&l, 1, 1);
-    ck_assert_int_eq(l.code, ERR_CANCELLED);
-    fetch_close(s);
-    ck_assert_int_eq(l.n_ends, 1);
-    buf_fini(&l.data);
+    struct reader r = {.stream = fetch_open(fx.fetch, &req)};
+    while (r.data.len < 8)
+        ck_assert_int_eq(fetch_read(r.stream, INT64_MAX, &r.data, &r.end), FETCH_SOME);
+    int64_t soon = clock_monotonic_ms(&clock_system) + 20;
+    ck_assert_int_eq(fetch_read(r.stream, soon, &r.data, &r.end), FETCH_NOTHING);
+    ck_assert_int_ge(clock_monotonic_ms(&clock_system), soon);
+    fetch_wake(r.stream); /* before the read */
+    ck_assert_int_eq(fetch_read(r.stream, INT64_MAX, &r.data, &r.end), FETCH_NOTHING);
+    pthread_create(&r.thread, NULL, wake, r.stream);
+    ck_assert_int_eq(fetch_read(r.stream, INT64_MAX, &r.data, &r.end), FETCH_NOTHING);
+    pthread_join(r.thread, NULL);
+    ck_assert_str_eq(buf_cstr(&r.data), "one two ");
+    reader_fini(&r);
+    tear_down();
+}
+END_TEST
+
+START_TEST(test_stream_ends_when_out_is_full)
+{
+    set_up();
+    struct fetch_request req = {.url = url("/big")};
+    struct reader r = {.stream = fetch_open(fx.fetch, &req), .data.max = 50000};
+    read_all(&r);
+    ck_assert_int_eq(r.end.code, ERR_TOO_LARGE);
+    ck_assert(buf_failed(&r.data));
+    reader_fini(&r);
     tear_down();
 }
 END_TEST
@@ -575,15 +576,15 @@ END_TEST
 START_TEST(test_free_cancels_streams)
 {
     set_up();
-    struct stream_log l = STREAM_LOG;
     struct fetch_request req = {.url = url("/stream/stays")};
-    struct fetch_stream *s = fetch_open(fx.fetch, &req, &log_ops, &l);
-    wait_for(&l, 8, 0);
+    struct reader r = {.stream = fetch_open(fx.fetch, &req)};
+    pthread_create(&r.thread, NULL, read_all, &r);
+    while (__atomic_load_n(&r.seen, __ATOMIC_ACQUIRE) < 8)
+        usleep(1000);
     fetch_free(fx.fetch);
-    ck_assert_int_eq(l.n_ends, 1);
-    ck_assert_int_eq(l.code, ERR_CANCELLED);
-    fetch_close(s);
-    buf_fini(&l.data);
+    pthread_join(r.thread, NULL);
+    ck_assert_int_eq(r.end.code, ERR_CANCELLED);
+    reader_fini(&r);
     peer_stop(fx.peer);
 }
 END_TEST
@@ -733,9 +734,9 @@ SUITE(fetch)
           test_text_hides_user_and_query);
     LOOP("mistakes", test_mistakes, 0, ARRAY_LEN(mistakes));
     LOOP("dead_kept_connection", test_dead_kept_connection, 0, 2);
-    TESTS("many", test_concurrent, test_free_cancels);
+    TESTS("many", test_concurrent, test_connections_stay_few, test_free_cancels);
     LOOP("stream_ends", test_stream_ends, 0, ARRAY_LEN(ends));
-    TESTS("stream", test_stream_closed_by_us, test_stream_stopped_by_callback,
-          test_free_cancels_streams);
+    TESTS("stream", test_stream_closed_by_us, test_read_ends_in_time_or_woken,
+          test_stream_ends_when_out_is_full, test_free_cancels_streams);
     TESTS("tls", test_tls);
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "apiserver/base/map.h"
+#include "apiserver/registry/cache.h"
 #include "tests/lib/world.h"
 
 #define WRITERS 8
@@ -318,7 +319,51 @@ START_TEST(test_one_wins)
 }
 END_TEST
 
+/* ---- waiting for revisions ---- */
+
+struct waiter {
+    pthread_t thread;
+    int64_t rev;
+    int rc;
+};
+
+static void *wait_for_rev(void *arg)
+{
+    struct waiter *me = arg;
+    me->rc = registry_wait_rev(w.registry, me->rev, INT64_MAX);
+    ck_assert(me->rc < 0 || registry_revision(w.registry) >= me->rev);
+    return NULL;
+}
+
+/* Each waits for a revision of its own, without a deadline: whoever is not woken hangs the test. */
+START_TEST(test_each_waiter_is_woken)
+{
+    world_start(&w, NULL);
+    struct waiter waiters[2 * WRITERS + 1];
+    size_t n = ARRAY_LEN(waiters) - 1; /* the last waits for what never comes */
+    for (size_t i = 0; i <= n; i++) {
+        waiters[i].rev =
+            i < n ? registry_revision(w.registry) + 1 + (int64_t)(i * 7 % n) : INT64_MAX;
+        pthread_create(&waiters[i].thread, NULL, wait_for_rev, &waiters[i]);
+    }
+    for (size_t i = 0; i < n; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "x%zu", i);
+        object_unref(world_create(&w, "ns", name, ""));
+    }
+    for (size_t i = 0; i < n; i++) {
+        pthread_join(waiters[i].thread, NULL);
+        ck_assert_int_eq(waiters[i].rc, 0);
+    }
+    registry_stop(w.registry);
+    pthread_join(waiters[n].thread, NULL);
+    ck_assert_int_eq(waiters[n].rc, -ERR_CANCELLED);
+    world_stop(&w);
+}
+END_TEST
+
 SUITE(concurrency)
 {
-    TESTS("threads", test_history_is_whole, test_no_update_is_lost, test_one_wins);
+    TESTS("threads", test_history_is_whole, test_no_update_is_lost, test_one_wins,
+          test_each_waiter_is_woken);
 }

@@ -285,7 +285,7 @@ static const struct etcd_watch_limits quick = {.idle_ms = 10000,
                                                .probe_ms = 500,
                                                .backoff_min_ms = 5,
                                                .backoff_max_ms = 50,
-                                               .buffer_max = 1 << 20};
+                                               .document_max = 1 << 20};
 static struct fetch *fetch;
 static struct etcd_conn *conn;
 static struct store_watch *watch;
@@ -473,7 +473,7 @@ START_TEST(test_backs_off)
                                                   .probe_ms = 500,
                                                   .backoff_min_ms = 40,
                                                   .backoff_max_ms = 400,
-                                                  .buffer_max = 1 << 20};
+                                                  .document_max = 1 << 20};
     open_gateway(9, script_refuses);
     start(2, &slow);
     for (int64_t until_ms = now_ms() + 1500; now_ms() < until_ms;)
@@ -503,7 +503,7 @@ START_TEST(test_dead_stream_is_cut)
                                                     .probe_ms = 500,
                                                     .backoff_min_ms = 5,
                                                     .backoff_max_ms = 50,
-                                                    .buffer_max = 1 << 20};
+                                                    .document_max = 1 << 20};
     open_gateway(3, script_silent);
     start(3, &limits);
     wait_rev(3);
@@ -520,7 +520,7 @@ START_TEST(test_idle_stream_is_left_alone)
                                                     .probe_ms = 500,
                                                     .backoff_min_ms = 5,
                                                     .backoff_max_ms = 50,
-                                                    .buffer_max = 1 << 20};
+                                                    .document_max = 1 << 20};
     open_gateway(3, script_silent);
     start(4, &limits);
     for (int64_t until_ms = now_ms() + 1500; now_ms() < until_ms;)
@@ -545,7 +545,7 @@ START_TEST(test_never_confirmed_is_cut)
                                                     .probe_ms = 500,
                                                     .backoff_min_ms = 5,
                                                     .backoff_max_ms = 50,
-                                                    .buffer_max = 1 << 20};
+                                                    .document_max = 1 << 20};
     open_gateway(1, script_nothing_at_all);
     start(2, &limits);
     wait_rev(2);
@@ -651,20 +651,15 @@ static void script_flood(struct gateway *g, int fd, int n)
                   rev, 0);
     stay(fd);
 }
-START_TEST(test_slow_watcher_is_cut_and_resumed)
+/* What a slow watcher has not read waits in the connection. */
+START_TEST(test_slow_watcher_misses_nothing)
 {
-    static const struct etcd_watch_limits limits = {.idle_ms = 10000,
-                                                    .lag_ms = 100,
-                                                    .probe_ms = 500,
-                                                    .backoff_min_ms = 5,
-                                                    .backoff_max_ms = 50,
-                                                    .buffer_max = 50000};
     open_gateway(200, script_flood);
     seen.block_ms = 3;
-    start(2, &limits);
+    start(2, &quick);
     wait_rev(200);
     finish();
-    ck_assert_int_gt(gateway.n_streams, 1);
+    ck_assert_int_eq(gateway.n_streams, 1);
     SCOPED(buf_fini) struct buf all = {0};
     for (int rev = 2; rev <= 200; rev++)
         buf_printf(&all, "%d;", rev);
@@ -675,6 +670,33 @@ START_TEST(test_slow_watcher_is_cut_and_resumed)
             events[n++] = *p;
     events[n] = '\0';
     ck_assert_str_eq(events, buf_cstr(&all)); /* each once, in order */
+}
+END_TEST
+
+static void script_large_first(struct gateway *g, int fd, int n)
+{
+    (void)g;
+    send_text(fd, CREATED, 2);
+    send_text(fd,
+              "{\"result\":{\"events\":[{\"kv\":{\"key\":\"L2E=\",\"mod_revision\":\"2\","
+              "\"value\":\"%0*d\"}}]}}\n",
+              n == 1 ? 16000 : 4, 0);
+    stay(fd);
+}
+
+START_TEST(test_large_document_cuts)
+{
+    static const struct etcd_watch_limits limits = {.idle_ms = 10000,
+                                                    .lag_ms = 100,
+                                                    .probe_ms = 500,
+                                                    .backoff_min_ms = 5,
+                                                    .backoff_max_ms = 50,
+                                                    .document_max = 10000};
+    open_gateway(2, script_large_first);
+    start(2, &limits);
+    wait_rev(2);
+    finish();
+    ck_assert_int_eq(gateway.n_streams, 2);
 }
 END_TEST
 
@@ -716,5 +738,5 @@ SUITE(etcd_watch)
           test_never_confirmed_is_cut, test_unwatch_while_all_hangs);
     TESTS("history", test_compacted_while_broken, test_from_exactly_the_compacted_revision,
           test_store_set_back);
-    TESTS("ends", test_slow_watcher_is_cut_and_resumed, test_fetch_ends);
+    TESTS("ends", test_slow_watcher_misses_nothing, test_large_document_cuts, test_fetch_ends);
 }
