@@ -1,6 +1,7 @@
 #include "apiserver/base/queue.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include "apiserver/base/clock.h"
 #include "tests/lib/suite.h"
@@ -110,8 +111,51 @@ START_TEST(test_threads)
 }
 END_TEST
 
+struct taker {
+    pthread_t thread;
+    struct shared *shared;
+    int n_got;
+};
+
+static void *take_and_count(void *ctx)
+{
+    struct taker *t = ctx;
+    while (queue_get(t->shared->q, -1) != NULL) {
+        t->n_got++;
+        __atomic_fetch_add(&t->shared->n_got, 1, __ATOMIC_RELAXED);
+    }
+    return NULL;
+}
+
+/* Items that come one at a time go to few of the threads that wait: taken in turns, each of the
+ * eight would get 25. */
+START_TEST(test_last_one_to_wait_comes_first)
+{
+    struct shared s = {.q = queue_new(1)};
+    struct taker takers[8] = {0};
+    int most = 0;
+    for (size_t i = 0; i < ARRAY_LEN(takers); i++) {
+        takers[i].shared = &s;
+        pthread_create(&takers[i].thread, NULL, take_and_count, &takers[i]);
+    }
+    for (int i = 0; i < 200; i++) {
+        ck_assert(queue_put(s.q, &items[i]));
+        while (__atomic_load_n(&s.n_got, __ATOMIC_RELAXED) <= i)
+            usleep(100);
+        usleep(1000); /* the taker waits again, as a rule */
+    }
+    queue_close(s.q);
+    for (size_t i = 0; i < ARRAY_LEN(takers); i++) {
+        pthread_join(takers[i].thread, NULL);
+        most = takers[i].n_got > most ? takers[i].n_got : most;
+    }
+    ck_assert_int_gt(most, 50);
+    queue_free(s.q);
+}
+END_TEST
+
 SUITE(queue)
 {
     TESTS("queue", test_order_and_bound, test_grows_when_wrapped, test_timeout, test_close_drains,
-          test_threads);
+          test_threads, test_last_one_to_wait_comes_first);
 }
