@@ -14,6 +14,8 @@ struct sources { /* all borrowed */
     /* resource is a plural like configmaps, of the Pod's namespace; or persistentvolumes. Errors:
      * ERR_NOT_FOUND. */
     int (*get)(void *ctx, const char *resource, const char *name, cJSON **ret, struct err *err);
+    /* An object of that name was got before, and is of those that cannot change. */
+    bool (*is_immutable)(void *ctx, const char *resource, const char *name);
     /* Of the Pod's service account, for a serviceAccountToken projection. */
     int (*token)(void *ctx, const cJSON *projection, char **ret, struct err *err);
     void *ctx;

@@ -26,7 +26,7 @@ struct options {
     const char *cert_file, *key_file, *ca_file;
     int64_t port;
     char **dns, **host_paths, **capabilities, **runtimes;
-    int64_t nodes, pods, workers, lease_ms;
+    int64_t nodes, pods, workers, lease_ms, follow_ms;
     int64_t start_ms, slow_ms, run_ms, restart_ms, stop_ms;
     char **faults;
 };
@@ -43,6 +43,8 @@ static const struct flag flag_rows[] = {
     {"pods", FLAG_INT, AT(pods), "10000", 1, 1000000, "room of each node; more Pods are refused"},
     {"workers", FLAG_INT, AT(workers), "16", 1, 256, "Pods worked on at once"},
     {"lease-renewal", FLAG_DURATION, AT(lease_ms), "10s", 100, 0, "between renewals of a lease"},
+    {"sync-frequency", FLAG_DURATION, AT(follow_ms), "1m", 100, 0,
+     "between looks at the objects and tokens that volumes of running Pods are filled from"},
     {"log-level", FLAG_STRING, AT(log_level), "info", 0, 0, "debug, info, warn or error"},
     {"data", FLAG_STRING, AT(engine.folder), "/var/lib/agent-sandbox/node", 0, 0,
      "folder of the engine, of volumes and claims; absolute"},
@@ -260,6 +262,7 @@ static int start_runner(const struct options *o, char *const *dns, struct kube *
             .workers = (int)o->workers,
             .pods = (int)o->pods,
             .lease_ms = o->lease_ms,
+            .follow_ms = o->follow_ms,
         },
         ret, err);
 }

@@ -48,6 +48,9 @@ void run_free(struct run *run)
     free(run->notes);
     instances_fini(&run->instances);
     strv_free(run->made);
+    strv_free(run->constants);
+    tokens_fini(&run->tokens);
+    free(run->follow_trouble);
     json_free(run->newest);
     json_free(run->pod);
     free(run->sandbox_trouble);
@@ -118,6 +121,18 @@ void run_clear_trouble(struct note *note)
 
 /* ---- where things come from ---- */
 
+static char *print_constant(const char *resource, const char *name)
+{
+    return xasprintf("%s/%s", resource, name);
+}
+
+static bool is_immutable(void *ctx, const char *resource, const char *name)
+{
+    const struct run_sources *s = ctx;
+    SCOPED_FREE char *object = print_constant(resource, name);
+    return strv_has(s->run->constants, object);
+}
+
 static int get(void *ctx, const char *resource, const char *name, cJSON **ret, struct err *err)
 {
     const struct run_sources *s = ctx;
@@ -128,11 +143,15 @@ static int get(void *ctx, const char *resource, const char *name, cJSON **ret, s
                                        .namespace_name = is_of_all ? NULL : of_pod,
                                        .resource = resource,
                                        .name = name});
-    return kube_do(s->r->config.kube, &(struct kube_call){.method = "GET", .path = path}, ret, err);
+    int rc =
+        kube_do(s->r->config.kube, &(struct kube_call){.method = "GET", .path = path}, ret, err);
+    if (rc == 0 && json_bool_or(*ret, "immutable", false) && !is_immutable(ctx, resource, name))
+        strv_add(&s->run->constants, print_constant(resource, name));
+    return rc;
 }
 
 /* Bound to the Pod, so that it ends with it. */
-static int token(void *ctx, const cJSON *projection, char **ret, struct err *err)
+static int ask_token(void *ctx, const cJSON *projection, struct token *ret, struct err *err)
 {
     const struct run_sources *s = ctx;
     const cJSON *pod = s->run->pod;
@@ -145,11 +164,11 @@ static int token(void *ctx, const cJSON *projection, char **ret, struct err *err
     SCOPED(json_free_p) cJSON *body = json_object(), *answer = NULL;
     cJSON *spec = json_object(), *bound = json_object(), *audiences = json_array();
     const char *audience = json_str(projection, "audience");
+    int64_t seconds = json_i64_or(projection, "expirationSeconds", TOKEN_SECONDS_DEFAULT);
     if (audience)
         json_push(audiences, json_string(audience));
     json_add(spec, "audiences", audiences);
-    json_add(spec, "expirationSeconds",
-             json_int(json_i64_or(projection, "expirationSeconds", 3600)));
+    json_add(spec, "expirationSeconds", json_int(seconds));
     json_add(bound, "apiVersion", json_string("v1"));
     json_add(bound, "kind", json_string("Pod"));
     json_add(bound, "name", json_string(json_str_or(pod, "metadata.name", "")));
@@ -158,12 +177,23 @@ static int token(void *ctx, const cJSON *projection, char **ret, struct err *err
     json_add(body, "apiVersion", json_string("authentication.k8s.io/v1"));
     json_add(body, "kind", json_string("TokenRequest"));
     json_add(body, "spec", spec);
+    int64_t now_ms = run_now_ms(s->r);
     int rc =
         kube_do(s->r->config.kube,
                 &(struct kube_call){.method = "POST", .path = path, .body = body}, &answer, err);
-    if (rc == 0)
-        *ret = xstrdup(json_str_or(answer, "status.token", ""));
-    return rc;
+    if (rc < 0)
+        return rc;
+    *ret = (struct token){.text = xstrdup(json_str_or(answer, "status.token", "")),
+                          .issued_ms = now_ms,
+                          .expires_ms = now_ms + seconds * 1000};
+    clock_parse_rfc3339(json_str_or(answer, "status.expirationTimestamp", ""), &ret->expires_ms);
+    return 0;
+}
+
+static int token(void *ctx, const cJSON *projection, char **ret, struct err *err)
+{
+    const struct run_sources *s = ctx;
+    return tokens_get(&s->run->tokens, projection, run_now_ms(s->r), ask_token, ctx, ret, err);
 }
 
 struct sources run_sources(struct run_sources *ctx)
@@ -173,6 +203,7 @@ struct sources run_sources(struct run_sources *ctx)
         .pod_ip = ctx->run->ip, /* changed by this worker alone */
         .host_ip = ctx->r->config.address,
         .get = get,
+        .is_immutable = is_immutable,
         .token = token,
         .ctx = ctx,
     };
@@ -183,6 +214,8 @@ struct volume_place run_place(const struct runner *r, const char *uid, char **re
 {
     *ret_folder = xasprintf("%s/pods/%s", r->config.folder, uid);
     *ret_claims = xasprintf("%s/claims", r->config.folder);
-    return (struct volume_place){
-        .folder = *ret_folder, .claims = *ret_claims, .host_paths = r->config.policy.host_paths};
+    return (struct volume_place){.folder = *ret_folder,
+                                 .claims = *ret_claims,
+                                 .salt = r->salt,
+                                 .host_paths = r->config.policy.host_paths};
 }

@@ -7,11 +7,13 @@
 
 #include "apiserver/base/loop.h"
 #include "apiserver/base/map.h"
+#include "apiserver/base/rand.h"
 #include "node/create.h"
 #include "node/firewall.h"
 #include "node/plan.h"
 #include "node/probe.h"
 #include "node/runner.h"
+#include "node/tokens.h"
 #include "node/volume.h"
 
 enum hook_state { HOOK_NONE, HOOK_RUNS, HOOK_DONE, HOOK_FAILED };
@@ -51,7 +53,11 @@ struct run {
 
     cJSON *pod; /* the newest, when the pass began */
     bool is_accepted, has_volumes;
-    bool is_cleared; /* nothing is left of it on the machine */
+    char **constants; /* RESOURCE/NAME of immutable objects that volumes were filled from */
+    struct tokens tokens;
+    int64_t follow_ms;    /* unix; when its volumes are looked after again */
+    char *follow_trouble; /* why one of them keeps what it has */
+    bool is_cleared;      /* nothing is left of it on the machine */
     struct instances instances;
     bool is_listed; /* they are all there are, with those made since */
     char **made;    /* ids; since the last look */
@@ -66,8 +72,9 @@ struct run {
 struct runner {
     struct runner_config config; /* strings are copies in the caller's hands until runner_stop */
     struct podman_limits limits;
-    char *pause_image; /* id */
-    struct map *found; /* uids of Pods that had containers when the node began; constant */
+    char *pause_image;         /* id */
+    char salt[RAND_UUID_SIZE]; /* of states of volumes */
+    struct map *found;         /* uids of Pods that had containers when the node began; constant */
     struct loop *pods, *probes, *hooks, *node;
     struct reflector *reflector;
     struct podman_watch *watch;
@@ -110,6 +117,11 @@ int observe_found(struct runner *r, struct err *err);
 /* start.c. Trouble is noted in the run, with a time to try again. */
 void start_sandbox(struct runner *r, struct run *run, const struct instance *old);
 void start_member(struct runner *r, struct run *run, const struct plan *plan, size_t at);
+
+/* follow.c: brings volumes up to date when it is time. Returns ms until the next time, 0 = none. */
+int64_t follow_volumes(struct runner *r, struct run *run);
+/* The Pod is another one: what its volumes say of it may be, too. */
+void follow_change(struct run *run, const cJSON *old, const cJSON *pod);
 
 /* network.c: a container of the engine's list; of a sandbox that runs the firewall knows before it
  * has rules. */

@@ -308,6 +308,8 @@ static int step(struct runner *r, struct run *run, bool *ret_has_acted, int64_t 
         *ret_has_acted = rc == 0; /* the plan is of the Pod that was: a new one */
         return rc;
     }
+    if (plan.pause && plan.pause->state == INSTANCE_RUNNING && !plan.is_over)
+        less(&wait_ms, follow_volumes(r, run));
     *ret_has_acted = act(r, run, &plan, &wait_ms);
     if (*ret_has_acted)
         return 0;
@@ -350,6 +352,8 @@ static struct run *begin(struct runner *r, const char *uid, bool *ret_is_left)
         run = NULL;
     }
     if (run) {
+        if (run->pod)
+            follow_change(run, run->pod, run->newest);
         json_free(run->pod);
         run->pod = json_copy(run->newest);
     }
@@ -492,6 +496,7 @@ int runner_start(const struct runner_config *config, struct runner **ret, struct
 {
     struct runner *r = xcalloc(1, sizeof *r);
     r->config = *config;
+    rand_uuid(&rand_system, r->salt);
     int rc = prepare(r, err);
     if (rc < 0) {
         firewall_free(r->firewall);

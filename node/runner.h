@@ -26,6 +26,7 @@ struct runner_config {
     int workers;
     int pods; /* room; more are refused */
     int64_t lease_ms;
+    int64_t follow_ms; /* between looks at what volumes are filled from */
 };
 struct runner;
 /* Errors: the engine cannot do what is needed. */

@@ -26,6 +26,7 @@ static int make_volumes(struct runner *r, struct run *run, struct err *err)
     struct volume_place place = run_place(r, run->uid, &folder, &claims);
     int rc = volume_make_all(&s, &place, err);
     run->has_volumes = rc == 0;
+    run->follow_ms = run_now_ms(r) + r->config.follow_ms;
     return rc;
 }
 

@@ -161,20 +161,20 @@ static int fill_host(struct volume *v, struct err *err)
 
 /* ---- all volumes ---- */
 
-/* Read-only ones are written by the node alone. Those whose folder is elsewhere change it. */
+/* Those whose folder is elsewhere change it. Collected ones are written by the node alone. */
 static const struct kind {
     const char *field;
     int (*fill)(const struct volume *v, struct err *err);
     int (*locate)(struct volume *v, struct err *err);
-    bool is_read_only;
+    int (*collect)(const struct volume *v, struct err *err);
 } kinds[] = {
-    {"emptyDir", fill_empty, NULL, false},
-    {"configMap", volume_fill_config_map, NULL, true},
-    {"secret", volume_fill_secret, NULL, true},
-    {"downwardAPI", volume_fill_downward, NULL, true},
-    {"projected", volume_fill_projected, NULL, true},
-    {"persistentVolumeClaim", NULL, fill_claim, false},
-    {"hostPath", NULL, fill_host, false},
+    {"emptyDir", fill_empty, NULL, NULL},
+    {"configMap", NULL, NULL, volume_fill_config_map},
+    {"secret", NULL, NULL, volume_fill_secret},
+    {"downwardAPI", NULL, NULL, volume_fill_downward},
+    {"projected", NULL, NULL, volume_fill_projected},
+    {"persistentVolumeClaim", NULL, fill_claim, NULL},
+    {"hostPath", NULL, fill_host, NULL},
 };
 
 /* One that says nothing is an empty folder, the first. */
@@ -199,6 +199,21 @@ static struct volume volume_of(const struct sources *s, const struct volume_plac
     };
 }
 
+static int collect(struct volume *v, const struct kind *kind, struct err *err)
+{
+    SCOPED(payload_fini) struct payload payload = {0};
+    v->payload = &payload;
+    int rc = kind->collect(v, err);
+    if (rc == 0)
+        rc = payload_write(&payload,
+                           &(struct payload_place){.folder = v->folder,
+                                                   .salt = v->place->salt,
+                                                   .group = (gid_t)v->group},
+                           err);
+    v->payload = NULL;
+    return rc;
+}
+
 static int make_one(const struct sources *s, const struct volume_place *place, const cJSON *volume,
                     struct err *err)
 {
@@ -207,6 +222,8 @@ static int make_one(const struct sources *s, const struct volume_place *place, c
     int rc = kind->locate ? kind->locate(&v, err) : disk_make_folder(v.folder, 0755, err);
     if (rc == 0 && kind->fill)
         rc = kind->fill(&v, err);
+    if (rc == 0 && kind->collect)
+        rc = collect(&v, kind, err);
     free(v.folder);
     if (rc < 0)
         err_wrap(err, "volume \"%s\"", json_str_or(volume, "name", ""));
@@ -228,6 +245,41 @@ int volume_make_all(const struct sources *s, const struct volume_place *place, s
             rc = make_one(s, place, volume, err);
     }
     return rc;
+}
+
+bool volume_follows(const cJSON *pod)
+{
+    const cJSON *volume;
+    cJSON_ArrayForEach(volume, json_at(pod, "spec.volumes"))
+    {
+        if (kind_of(volume)->collect)
+            return true;
+    }
+    return false;
+}
+
+/* Others would meet with the same. */
+static bool is_of_volume(int rc)
+{
+    return rc == -ERR_NOT_FOUND || rc == -ERR_FORBIDDEN || rc == -ERR_INVALID ||
+           rc == -ERR_TOO_LARGE;
+}
+
+int volume_follow_all(const struct sources *s, const struct volume_place *place, struct err *err)
+{
+    const cJSON *volume;
+    int first = 0;
+    cJSON_ArrayForEach(volume, json_at(s->pod, "spec.volumes"))
+    {
+        SCOPED(err_fini) struct err other = {0};
+        if (!kind_of(volume)->collect || volume_is_constant(s, volume))
+            continue;
+        int rc = make_one(s, place, volume, first == 0 ? err : &other);
+        first = first == 0 ? rc : first;
+        if (rc < 0 && !is_of_volume(rc))
+            break;
+    }
+    return first;
 }
 
 /* ---- mounts ---- */
@@ -272,6 +324,17 @@ static int pin(const char *root, const char *sub_path, bool make, const char *pl
     return rc;
 }
 
+/* A part of a volume whose states follow each other is of the state that is there now. */
+static int pin_state(const char *folder, const char *sub_path, const char *place, struct err *err)
+{
+    SCOPED_FREE char *root = payload_root(folder);
+    struct stat st;
+    int rc = pin(root, sub_path, false, place, err);
+    if (rc == 0 && stat(place, &st) == 0 && S_ISDIR(st.st_mode)) /* a file is there while mounted */
+        payload_keep(folder);
+    return rc;
+}
+
 static const cJSON *volume_find(const cJSON *pod, const char *name)
 {
     const cJSON *volume;
@@ -291,10 +354,11 @@ static int add_volume_mount(const struct sources *s, const struct volume_place *
     struct volume v = volume_of(s, place, volume, kind);
     int rc = kind->locate ? kind->locate(&v, err) : 0;
     const char *sub_path = json_str_or(mount, "subPath", "");
-    bool is_read_only = kind->is_read_only || json_bool_or(mount, "readOnly", false) ||
+    bool is_read_only = kind->collect || json_bool_or(mount, "readOnly", false) ||
                         json_bool_or(v.spec, "readOnly", false);
     if (rc == 0 && *sub_path)
-        rc = pin(v.folder, sub_path, !kind->is_read_only, part, err);
+        rc = kind->collect ? pin_state(v.folder, sub_path, part, err)
+                           : pin(v.folder, sub_path, true, part, err);
     if (rc == 0)
         add_mount(list, *sub_path ? part : v.folder, json_str_or(mount, "mountPath", ""),
                   is_read_only);

@@ -1,40 +1,21 @@
-/* Files of a volume are put in place one by one and at once, so a reader sees an old or a new one.
- */
+/* From objects, and from the Pod, to the files of a volume. */
 #include "node/volume_fill.h"
 
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
-#include "node/disk.h"
 
 #define FILE_MODE 0644
 
 /* ---- files from other objects ---- */
 
-/* One file of a volume; path is relative and may name folders. */
-static int put_file(const struct volume *v, const char *path, const struct buf *bytes, int64_t mode,
+/* A group of the volume's may always read. */
+static int put_file(const struct volume *v, const char *path, struct buf *take_bytes, int64_t mode,
                     struct err *err)
 {
-    const char *name = strrchr(path, '/');
-    SCOPED_FREE char *parent = name ? xstrndup(path, (size_t)(name - path)) : xstrdup("");
-    int fd;
-    int rc = disk_open_beneath(v->folder, parent, true, 0755, &fd, err);
-    if (rc < 0)
-        return rc;
-    name = name ? name + 1 : path;
-    mode_t bits = (mode_t)(mode & 0777) | (v->group >= 0 ? 0440 : 0);
-    if (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-        rc = err_set(err, ERR_FORBIDDEN, "\"%s\" is no file's name", path);
-    else
-        rc = disk_write(fd, name, buf_cstr(bytes), bytes->len, bits, err);
-    if (rc == 0 && v->group >= 0 &&
-        fchownat(fd, name, (uid_t)-1, (gid_t)v->group, AT_SYMLINK_NOFOLLOW) < 0)
-        rc = err_set(err, ERR_INVALID, "%s: cannot be given to its group: %m", path);
-    close(fd);
-    return rc;
+    return payload_put(v->payload, path, take_bytes,
+                       (mode_t)(mode & 0777) | (v->group >= 0 ? 0440 : 0), err);
 }
 
 struct origin { /* a kind of object whose data become files */
@@ -193,4 +174,31 @@ int volume_fill_projected(const struct volume *v, struct err *err)
             return rc;
     }
     return 0;
+}
+
+/* ---- what never changes ---- */
+
+static bool is_constant_object(const struct sources *s, const struct origin *o, const cJSON *spec,
+                               const char *name_field)
+{
+    return s->is_immutable(s->ctx, o->resource, json_str_or(spec, name_field, ""));
+}
+
+bool volume_is_constant(const struct sources *s, const cJSON *volume)
+{
+    static const struct origin *const origins[] = {&config_map, &secret};
+    const cJSON *source, *sources = json_at(volume, "projected.sources");
+    for (size_t i = 0; i < ARRAY_LEN(origins); i++) {
+        const cJSON *spec = json_get(volume, origins[i]->field);
+        if (spec)
+            return is_constant_object(s, origins[i], spec, origins[i]->name_field);
+    }
+    cJSON_ArrayForEach(source, sources)
+    {
+        const cJSON *map = json_get(source, "configMap"), *hidden = json_get(source, "secret");
+        if (!(map && is_constant_object(s, &config_map, map, "name")) &&
+            !(hidden && is_constant_object(s, &secret, hidden, "name")))
+            return false;
+    }
+    return sources != NULL;
 }

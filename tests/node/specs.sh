@@ -3,6 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 ALLOWED=$WORK/shared
 mkdir -p "$ALLOWED/in" && echo shared >"$ALLOWED/in/file"
+NODE_FLAGS=(--sync-frequency 1s)
 real_node_up "the node starts" --allowed-host-paths "$ALLOWED" --allowed-capabilities NET_BIND_SERVICE
 
 # ---- volumes ----
@@ -40,6 +41,58 @@ gone "it ends" volumes
 pod again '.spec.volumes = [{name: "kept", persistentVolumeClaim: {claimName: "kept"}}] | main(.volumeMounts = [{name: "kept", mountPath: "/kept"}])'
 comes "another Pod takes the claim" again "$READY"
 is "what was written is there" x "$(inside again cat /kept/f)"
+
+# ---- volumes follow what they are filled from ----
+
+# change KIND/NAME JSON: a merge patch.
+change() { kube PATCH "/api/v1/namespaces/default/$1" -H 'Content-Type: application/merge-patch+json' -d "$2" >/dev/null; }
+remove() { kube DELETE "/api/v1/namespaces/default/$1" >/dev/null; }
+kube GET /api/v1/namespaces/default/serviceaccounts/default >/dev/null 2>&1 || object serviceaccounts '{"metadata": {"name": "default"}}'
+object configmaps '{"metadata": {"name": "moving"}, "data": {"a": "old", "b": "old", "folder.c": "old"}}'
+object configmaps '{"metadata": {"name": "fixed"}, "immutable": true, "data": {"f": "old"}}'
+object secrets '{"metadata": {"name": "moved"}, "stringData": {"key": "old"}}'
+pod follower '.metadata.labels = {app: "old"} | .spec.serviceAccountName = "default" | .spec.volumes = [{name: "fixed", configMap: {name: "fixed"}},
+    {name: "parts", configMap: {name: "moving", items: [{key: "folder.c", path: "folder/c"}]}},
+    {name: "all", projected: {sources: [{configMap: {name: "moving"}}, {secret: {name: "moved"}}, {configMap: {name: "later", optional: true}},
+        {downwardAPI: {items: [{path: "labels", fieldRef: {fieldPath: "metadata.labels"}}]}}, {serviceAccountToken: {path: "token", expirationSeconds: 600}}]}}] |
+    def at(n; p): {name: n, mountPath: p};
+    main(.volumeMounts = [at("fixed"; "/fixed"), at("all"; "/all"), at("all"; "/one") + {subPath: "a"}, at("parts"; "/folder") + {subPath: "folder"}])'
+comes "a Pod with volumes from other objects becomes Ready" follower "$READY"
+FOLLOWER=$(container follower)
+# shows FILE...: what is in them, - of those that are not there.
+shows() { node_podman exec "$FOLLOWER" sh -c 'for f; do cat $f 2>/dev/null || printf -- -; echo; done' - "$@" | xargs; }
+shows_now() { [ "$(shows "${@:2}")" = "$1" ]; }
+# follows TEXT CONTENT FILE...
+follows() { if within 30 shows_now "${@:2}"; then ok "$1"; else not_ok "$1" "$(shows "${@:3}"; tail -n 5 "$WORK/node.log")"; fi; }
+ALL=(/all/a /all/b /all/key /all/labels /all/z)
+is "its files are of the objects as they are" 'old old old app=old -' "$(shows "${ALL[@]}")"
+TOKEN=$(shows /all/token)
+like "it has a token" '^[^.]+\.[^.]+\.[^.]+$' "$TOKEN"
+remove configmaps/fixed
+object configmaps '{"metadata": {"name": "fixed"}, "data": {"f": "new"}}'
+object configmaps '{"metadata": {"name": "later"}, "data": {"z": "new"}}'
+change secrets/moved '{"stringData": {"key": "new"}}'
+change pods/follower '{"metadata": {"labels": {"app": "new"}}}'
+change configmaps/moving '{"data": {"a": "new", "b": null, "folder.c": "new"}}'
+follows "they follow: a value, one less, a secret, a label, an optional object that appears" 'new - new app=new new' "${ALL[@]}"
+is "at once: every name leads through one link" ..data/a "$(node_podman exec "$FOLLOWER" readlink /all/a)"
+is "parts stay what they were" "old old" "$(shows /one /folder/c)"
+is "so does what came from an immutable object" old "$(shows /fixed/f)"
+is "and a token that is not due" "$TOKEN" "$(shows /all/token)"
+remove configmaps/later
+follows "an optional object that vanishes takes its file along" 'new -' /all/a /all/z
+remove configmaps/moving
+told_of_missing() { kube GET "/api/v1/namespaces/default/events" | jq -e 'any(.items[]; .involvedObject.name == "follower" and .reason == "FailedMount" and (.message | contains("moving")))' >/dev/null; }
+t "an event says of an object that is missed" within 30 told_of_missing
+is "and its files stay" 'new new' "$(shows /all/a /all/key)"
+object configmaps '{"metadata": {"name": "moving"}, "data": {"a": "back", "folder.c": "back"}}'
+follows "until it is back" back /all/a
+node_kill 9
+real_node_up "the node starts again" --allowed-host-paths "$ALLOWED" --allowed-capabilities NET_BIND_SERVICE
+has_other_token() { local now; now=$(shows /all/token) && [ "$now" != "$TOKEN" ] && [ -n "$now" ] && [ "$now" != - ]; }
+t "one that knows no token any more gets another" within 30 has_other_token
+is "into the container that runs" "$FOLLOWER" "$(container follower)"
+pod_delete follower
 
 # ---- security ----
 
