@@ -1,5 +1,5 @@
-/* Randomness and digests (OpenSSL). Randomness is a table of functions, so that tests can fix it.
- * Any thread. */
+/* Randomness (the kernel) and digests (OpenSSL). Randomness is a table of functions, so that tests
+ * can fix it. Any thread. */
 #pragma once
 
 #include <stdbool.h>
