@@ -55,6 +55,7 @@ static struct reconcile *make_reconciler(struct app *a)
         .warm_pool_workers = (int)o->warm_pool_workers,
         .warm_pool = {.max_batch = o->warm_pool_batch,
                       .replenish_delay_ms = o->warm_pool_delay_ms,
+                      .lull_ms = o->warm_pool_lull_ms,
                       .max_refill_rate = o->warm_pool_rate,
                       .readiness_grace_ms = o->warm_pool_grace_ms,
                       .recheck_ms = o->warm_pool_recheck_ms,

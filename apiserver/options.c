@@ -73,6 +73,9 @@ static const struct flag flag_rows[] = {
      "Sandboxes that a pool makes or deletes in one go"},
     {"sandbox-warm-pool-replenish-delay", FLAG_DURATION, AT(warm_pool_delay_ms), "0s", 0, 0,
      "how long a pool waits, after Sandboxes left it, before it makes new ones"},
+    {"sandbox-warm-pool-refill-lull", FLAG_DURATION, AT(warm_pool_lull_ms), "150ms", 0, 0,
+     "how long there must be no claim before a pool makes new ones, while a quarter of it is ready "
+     "and for a second at most; 0 = at once"},
     {"sandbox-warm-pool-max-refill-rate", FLAG_NUMBER, AT(warm_pool_rate), "0", 0, 0,
      "Sandboxes that a pool makes per second; 0 = no limit"},
     {"sandbox-warm-pool-readiness-grace-period", FLAG_DURATION, AT(warm_pool_grace_ms), "5m", 1, 0,

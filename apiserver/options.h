@@ -22,7 +22,8 @@ struct options {
     const char *identity, *cluster_domain;
     int64_t leader_lease_ms;
     int64_t sandbox_workers, claim_workers, template_workers, warm_pool_workers;
-    int64_t warm_pool_batch, warm_pool_delay_ms, warm_pool_grace_ms, warm_pool_recheck_ms;
+    int64_t warm_pool_batch, warm_pool_delay_ms, warm_pool_lull_ms;
+    int64_t warm_pool_grace_ms, warm_pool_recheck_ms;
     double warm_pool_rate;
     bool warm_pool_eviction;
     bool detailed_ready_reasons;

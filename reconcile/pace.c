@@ -26,6 +26,24 @@ void hold_created(struct hold *h, int64_t n)
         h->count += n;
 }
 
+/* ---- giving way ---- */
+
+#define LULL_MAX_MS 1000
+
+int64_t lull_wait(struct lull *l, int64_t bound_ago_ms, bool is_low, int64_t lull_ms,
+                  int64_t now_ms)
+{
+    bool is_due = l->since_ms && now_ms - l->since_ms >= LULL_MAX_MS;
+    if (bound_ago_ms >= lull_ms || is_low || is_due) {
+        l->since_ms = 0;
+        return 0;
+    }
+    if (!l->since_ms)
+        l->since_ms = now_ms;
+    int64_t quiet_ms = lull_ms - bound_ago_ms, left_ms = l->since_ms + LULL_MAX_MS - now_ms;
+    return quiet_ms < left_ms ? quiet_ms : left_ms;
+}
+
 /* ---- refill rate ---- */
 
 #define WAIT_MAX_MS INT64_C(1000000000000) /* of a rate that is next to nothing */

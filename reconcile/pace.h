@@ -1,4 +1,5 @@
-/* How fast a pool is refilled: a hold after members went (W10), a bucket of tokens (W11), and tries
+/* How fast a pool is refilled: a hold after members went (W10), a lull
+ * between claims, a bucket of tokens (W11), and tries
  * that become rarer while members do not become ready. Plain
  * state that starts as {0}, with the time given from outside, ms of the monotonic clock. One thread
  * at a time. */
@@ -18,6 +19,19 @@ struct hold {
  * = not at all. */
 int64_t hold_see(struct hold *h, int64_t count, int64_t desired, int64_t delay_ms, int64_t now_ms);
 void hold_created(struct hold *h, int64_t n); /* so many were made since */
+
+/* ---- giving way ---- */
+
+/* While claims come one after the other the refill waits for a lull: who takes a member waits for
+ * an answer, the refill is for those who come later. It waits a second at most, and not at all once
+ * less than a quarter of the pool is ready. */
+struct lull {
+    int64_t since_ms; /* since when the refill waits; 0 = it does not */
+};
+/* bound_ago_ms: since a claim was bound; lull_ms: how long there must be none, 0 = nothing is
+ * waited for. Returns the ms that creating has to wait; 0 = not at all. */
+int64_t lull_wait(struct lull *l, int64_t bound_ago_ms, bool is_low, int64_t lull_ms,
+                  int64_t now_ms);
 
 /* ---- refill rate ---- */
 

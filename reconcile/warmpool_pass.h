@@ -13,6 +13,7 @@
 struct warmpool_settings {      /* 0 = the default */
     int64_t max_batch;          /* members made or deleted in one pass; 300 */
     int64_t replenish_delay_ms; /* W10; 0 = none */
+    int64_t lull_ms;            /* without a claim, before members are made; 0 = not waited for */
     double max_refill_rate;     /* members a second and pool, W11; 0 = unlimited */
     int64_t readiness_grace_ms; /* W6; 5 min */
     int64_t recheck_ms;         /* W12; 1 min */

@@ -8,6 +8,7 @@
 #include "apiserver/base/json.h"
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
+#include "apiserver/registry/bind.h"
 #include "openapi/kinds.h"
 #include "reconcile/batch.h"
 #include "reconcile/child.h"
@@ -81,6 +82,12 @@ int64_t pool_fill(struct pool_pass *p)
     int64_t deficit = pool_deficit(p->desired, current + p->going, s->max_batch);
     if (deficit == 0)
         return 0;
+    wait_ms = lull_wait(&p->memory->lull, registry_bound_ago_ms(p->r->env.registry),
+                        4 * p->ready < p->desired, s->lull_ms, pool_now_ms(p));
+    if (wait_ms) {
+        pool_again(p, wait_ms);
+        return 0;
+    }
     int64_t room =
         retry_room(&p->memory->retry, deficit, current - p->ready, pool_now_ms(p), &wait_ms);
     if (room == 0) {

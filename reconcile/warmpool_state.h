@@ -22,6 +22,7 @@ struct pool_memory {
     int64_t rev;         /* of this process's last write to a member */
     bool has_counted;    /* false: the store is asked for its newest revision before counting */
     struct hold hold;
+    struct lull lull;
     struct bucket bucket;
     bool is_stalled;          /* WarmPoolNotProgressing was told */
     int64_t missing_since_ms; /* the template; monotonic, 0 = it is there */

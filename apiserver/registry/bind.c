@@ -35,6 +35,7 @@ struct bind {
     const struct bind_ops *ops;
     struct bind_index *index;
     int64_t spread_until_ms; /* atomic, monotonic */
+    int64_t bound_ms;        /* atomic, monotonic: when a claim was bound last; 0 = none was */
 };
 
 static int64_t now_ms(void)
@@ -146,6 +147,13 @@ void bind_try_lost(struct bind_try *t)
 void bind_try_won(struct bind_try *t)
 {
     t->is_reserved = false; /* it leaves the index by its own change */
+    __atomic_store_n(&t->bind->bound_ms, now_ms(), __ATOMIC_RELAXED);
+}
+
+int64_t registry_bound_ago_ms(const struct registry *r)
+{
+    int64_t at_ms = r->bind ? __atomic_load_n(&r->bind->bound_ms, __ATOMIC_RELAXED) : 0;
+    return at_ms ? now_ms() - at_ms : INT64_MAX;
 }
 
 static unsigned spread(const struct bind *b, int64_t now)

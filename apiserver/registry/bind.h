@@ -55,3 +55,6 @@ enum bind_outcome {
 int registry_bind(struct registry *r, const struct bind_request *req,
                   const struct write_options *opts, enum bind_outcome *ret,
                   struct object **ret_claim, struct object **ret_member, struct err *err);
+/* ms since this server bound a claim last, in its POST or for the reconciler; INT64_MAX = it has
+ * not. */
+int64_t registry_bound_ago_ms(const struct registry *r);

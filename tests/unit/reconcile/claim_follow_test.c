@@ -1,6 +1,8 @@
-/* The metadata of a claim's Pod, which follows claim and template. Names like C-t021 are those of
- * the contract's checklist. */
+/* What follows a claim: the metadata of its Pod, and its pool. Names like C-t021 are those of the
+ * contract's checklist. */
 #include "tests/unit/reconcile/claim_fixture.h"
+
+#include "reconcile/warmpool_pass.h"
 
 /* ---- metadata ---- */
 
@@ -163,6 +165,48 @@ START_TEST(test_idle_timeout)
 }
 END_TEST
 
+/* ---- the pool behind them ---- */
+
+static size_t count_sandboxes(void)
+{
+    SCOPED(list_result_fini) struct list_result list = {0};
+    struct list_request req = {
+        .kind = &kind_sandbox, .namespace_name = "ns", .version = {.match = READ_LATEST}};
+    ck_assert_int_eq(registry_list(reg(), &req, &list, NULL), 0);
+    return list.n;
+}
+
+static int64_t pass_pool(struct warmpool_reconciler *pools)
+{
+    struct loop_result r = {0};
+    ck_assert_int_eq(warmpool_pass(pools, "ns/p", &r), 0);
+    return r.again_after_ms;
+}
+
+/* The refill waits while claims come, a second at most, and not when few members are left. */
+START_TEST(test_refill_gives_way)
+{
+    const struct pass_env e = env();
+    struct warmpool_reconciler *pools =
+        warmpool_reconciler_new(&e, &(struct warmpool_settings){.lull_ms = 60000});
+    pool_world_edit(reg(), &kind_sandbox_warm_pool, "p", "spec|replicas", "3");
+    pool_world_member(reg(), "p-1", "n", MEMBER_READY);
+    pool_world_member(reg(), "p-2", "n", MEMBER_READY);
+    pass_pool(pools); /* the first fill waits for nothing */
+    ck_assert_uint_eq(count_sandboxes(), 3);
+    post("c", "", "");
+    ck_assert_int_gt(pass_pool(pools), 0);
+    ck_assert_uint_eq(count_sandboxes(), 3);
+    clock_fake_advance(&pw.w.clock, 1000);
+    pass_pool(pools);
+    ck_assert_uint_eq(count_sandboxes(), 4);
+    post("d", "", "");
+    pass_pool(pools);
+    ck_assert_uint_eq(count_sandboxes(), 5);
+    warmpool_reconciler_free(pools);
+}
+END_TEST
+
 SUITE(claim_follow)
 {
     TCase *tc = tcase_create("claim_follow");
@@ -174,7 +218,8 @@ SUITE(claim_follow)
                                   test_conflict_of_an_assigned_member,
                                   test_metadata_without_the_pool,
                                   test_stays_with_its_template,
-                                  test_idle_timeout};
+                                  test_idle_timeout,
+                                  test_refill_gives_way};
     for (size_t i = 0; i < ARRAY_LEN(tests); i++)
         tcase_add_test(tc, tests[i]);
     suite_add_tcase(s, tc);

@@ -339,6 +339,24 @@ START_TEST(test_hold) /* W-t100, W-t101, W-t104 */
 }
 END_TEST
 
+/* Waits for the lull, a second at most, and then from the beginning. */
+START_TEST(test_lull)
+{
+    struct lull l = {0};
+    ck_assert_int_eq(lull_wait(&l, 0, false, 0, 100), 0); /* not wished for */
+    ck_assert_int_eq(lull_wait(&l, INT64_MAX, false, 150, 100), 0);
+    ck_assert_int_eq(lull_wait(&l, 150, false, 150, 100), 0);
+    ck_assert_int_eq(lull_wait(&l, 20, false, 150, 100), 130);
+    ck_assert_int_eq(lull_wait(&l, 0, false, 150, 600), 150); /* another claim */
+    ck_assert_int_eq(lull_wait(&l, 0, false, 150, 1000), 100);
+    ck_assert_int_eq(lull_wait(&l, 0, false, 150, 1100), 0);
+    ck_assert_int_eq(lull_wait(&l, 0, false, 150, 1200), 150);
+    ck_assert_int_eq(lull_wait(&l, 150, false, 150, 1350), 0);
+    ck_assert_int_eq(l.since_ms, 0);
+    ck_assert_int_eq(lull_wait(&l, 0, true, 150, 1400), 0); /* few are left */
+}
+END_TEST
+
 START_TEST(test_bucket)
 {
     int64_t wait;
@@ -427,6 +445,6 @@ SUITE(warmpool)
     LOOP("grace", test_grace, 0, ARRAY_LEN(graces));
     LOOP("grace by Pod", test_pod_grace, 0, ARRAY_LEN(pods));
     TESTS("size", test_grace_requeue, test_sizes, test_excess_order, test_status);
-    TESTS("pacing", test_hold_off, test_hold, test_bucket, test_bucket_extremes);
+    TESTS("pacing", test_hold_off, test_hold, test_lull, test_bucket, test_bucket_extremes);
     LOOP("slow start", test_batch, 0, ARRAY_LEN(batches));
 }
