@@ -1,6 +1,6 @@
 /* The engine goes through all its containers to list those of one Pod, so the more there are the
  * longer it takes: that is done once, for a Pod of before the node began. Later only what the Pod
- * is known to have is inspected, one by one. */
+ * is known to have is inspected, one by one, and not even that while it rests (runner.c). */
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
 #include "node/lookup.h"

@@ -46,6 +46,7 @@ struct run {
     char *uid;
     cJSON *newest; /* as the cluster has it; lock */
     bool is_gone;  /* there; lock */
+    bool is_moved; /* the engine told of a container since the last pass began; lock */
     char *ip;      /* of the sandbox; lock; "" = none */
     /* What it has was looked at, and commands from before are ended; so new ones may come. Written
      * by its worker with the lock held. */
@@ -61,6 +62,9 @@ struct run {
     struct instances instances;
     bool is_listed; /* they are all there are, with those made since */
     char **made;    /* ids; since the last look */
+    /* All of it runs and nothing is to be done: until then only the engine's news bring a look at
+     * its containers, monotonic. 0 = each pass looks. */
+    int64_t rests_until_ms;
     struct note *notes;
     size_t n_notes;
     unsigned sandbox_failures; /* in a row */

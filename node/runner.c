@@ -116,6 +116,11 @@ static const struct reflector_ops reflector_ops = {.on_replace = on_replace, .on
 static void on_container(void *ctx, const char *uid)
 {
     struct runner *r = ctx;
+    pthread_mutex_lock(&r->lock);
+    struct run *run = map_get(r->runs, uid);
+    if (run)
+        run->is_moved = true;
+    pthread_mutex_unlock(&r->lock);
     loop_add(r->pods, uid);
 }
 
@@ -174,9 +179,41 @@ static void begin_hook(struct runner *r, struct run *run, const struct member *m
         hook_begin(r, run, m->name, true);
 }
 
+static bool is_terminating(const struct run *run)
+{
+    return json_str(run->pod, "metadata.deletionTimestamp") != NULL;
+}
+
+static int64_t monotonic_ms(const struct runner *r)
+{
+    return clock_monotonic_ms(r->config.clock);
+}
+
+/* The engine takes some 5 ms of a processor for a look at one container, and most news of a Pod are
+ * of labels and of what was reported ourselves. */
+static int look(struct runner *r, struct run *run, struct err *err)
+{
+    if (monotonic_ms(r) < run->rests_until_ms && !is_terminating(run))
+        return 0;
+    run->rests_until_ms = 0;
+    return observe(r, run, err);
+}
+
+static bool is_at_rest(const struct plan *plan)
+{
+    bool rests = plan->pause && plan->pause->state == INSTANCE_RUNNING && !plan->is_terminating &&
+                 !plan->drops_pause;
+    for (size_t i = 0; i < plan->n && rests; i++) {
+        const struct member *m = &plan->members[i];
+        rests =
+            m->act == MEMBER_LEAVE && m->now && (m->now->state == INSTANCE_RUNNING || m->is_over);
+    }
+    return rests;
+}
+
 static int make_plan(struct runner *r, struct run *run, struct plan *plan, struct err *err)
 {
-    int rc = observe(r, run, err);
+    int rc = look(r, run, err);
     if (rc < 0)
         return rc;
     int64_t now_ms = run_now_ms(r);
@@ -186,7 +223,7 @@ static int make_plan(struct runner *r, struct run *run, struct plan *plan, struc
         .pause = instances_find(&run->instances, INSTANCE_PAUSE, 0),
         .restart = plan_restart_policy(run->pod),
         .known_phase = phase_of(run->pod),
-        .is_terminating = json_str(run->pod, "metadata.deletionTimestamp") != NULL,
+        .is_terminating = is_terminating(run),
         .is_past_deadline = until_deadline(run->pod, now_ms) == 0,
         .now_ms = now_ms,
     };
@@ -260,8 +297,7 @@ static int refuse(struct runner *r, struct run *run, const char *reason, const c
     int rc = phase_of(run->pod) == PHASE_FAILED ? 0 : clear(r, run, err);
     if (rc == 0)
         rc = report_refused(r, run, reason, message, err);
-    bool is_terminating = json_str(run->pod, "metadata.deletionTimestamp") != NULL;
-    return rc == 0 && is_terminating ? finish(r, run, err) : rc;
+    return rc == 0 && is_terminating(run) ? finish(r, run, err) : rc;
 }
 
 static int report(struct runner *r, struct run *run, const struct plan *plan, struct err *err)
@@ -311,6 +347,10 @@ static int step(struct runner *r, struct run *run, bool *ret_has_acted, int64_t 
     if (plan.pause && plan.pause->state == INSTANCE_RUNNING && !plan.is_over)
         less(&wait_ms, follow_volumes(r, run));
     *ret_has_acted = act(r, run, &plan, &wait_ms);
+    if (*ret_has_acted || wait_ms || !is_at_rest(&plan))
+        run->rests_until_ms = 0;
+    else if (run->rests_until_ms == 0)
+        run->rests_until_ms = monotonic_ms(r) + RESYNC_MS;
     if (*ret_has_acted)
         return 0;
     if (!is_said(run, &plan))
@@ -319,6 +359,8 @@ static int step(struct runner *r, struct run *run, bool *ret_has_acted, int64_t 
         rc = finish(r, run, err);
     less(&wait_ms, plan.wait_ms);
     less(&wait_ms, RESYNC_MS);
+    if (run->rests_until_ms)
+        less(&wait_ms, run->rests_until_ms - monotonic_ms(r) + 1);
     int64_t left_ms = until_deadline(run->pod, run_now_ms(r));
     less(&wait_ms, left_ms == INT64_MAX || plan.is_over ? 0 : left_ms + 1);
     *ret_wait_ms = wait_ms;
@@ -356,6 +398,8 @@ static struct run *begin(struct runner *r, const char *uid, bool *ret_is_left)
             follow_change(run, run->pod, run->newest);
         json_free(run->pod);
         run->pod = json_copy(run->newest);
+        run->rests_until_ms = run->is_moved ? 0 : run->rests_until_ms;
+        run->is_moved = false;
     }
     *ret_is_left = r->is_listed && !(gone && gone->is_cleared);
     pthread_mutex_unlock(&r->lock);
