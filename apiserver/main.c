@@ -8,6 +8,7 @@
 #include "apiserver/app.h"
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
+#include "apiserver/base/spare.h"
 #include "apiserver/http/server.h"
 #include "openapi/kinds.h"
 
@@ -36,9 +37,9 @@ static bool tables_are_good(void)
 /* Until SIGTERM or SIGINT; SIGHUP reads the certificate again. */
 static void wait_for_end(struct app *a, const sigset_t *signals)
 {
-    for (int sig;;) {
-        if (sigwait(signals, &sig) != 0)
-            continue;
+    struct spare spare = {0};
+    for (;;) {
+        int sig = spare_wait_signal(&spare, signals);
         if (sig != SIGHUP) {
             log_info("ending signal=%d", sig);
             return;

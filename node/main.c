@@ -8,6 +8,7 @@
 #include "apiserver/base/flags.h"
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
+#include "apiserver/base/spare.h"
 #include "apiserver/base/str.h"
 #include "apiserver/kube/config.h"
 #include "node/command.h"
@@ -151,10 +152,8 @@ static bool options_check(const struct options *o, unsigned percent[POD_FAULTS])
 
 static void wait_for_end(const sigset_t *signals)
 {
-    int sig;
-    while (sigwait(signals, &sig) != 0)
-        ;
-    log_info("ending signal=%d", sig);
+    struct spare spare = {0};
+    log_info("ending signal=%d", spare_wait_signal(&spare, signals));
 }
 
 static int run_simulation(const struct options *o, const struct pod_settings *pods,

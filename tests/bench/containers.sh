@@ -1,6 +1,7 @@
 # What Sandboxes with real containers cost on one machine, without a cluster: from a POST to Ready for one whose image is there, one after
 # the other; the POSTs of claims on a pool of real containers, in a row over one connection, each bound and Ready in its reply, while the
-# pool fills up again behind them; many Sandboxes at once, the memory of server and node then, and that nothing of them is left.
+# pool fills up again behind them and once more from a pool that does not; many Sandboxes at once, the memory of server and node when the
+# last is Ready and at rest, and that nothing of them is left.
 # Prints figures and holds nobody to times: that is for a machine that does nothing else.
 #     COLD=20 CLAIMS=100 CROWD=200 SERVER=build/gcc/sandbox-apiserver bash tests/bench/containers.sh
 # shellcheck shell=bash disable=SC2034 source=tests/node/lib.sh
@@ -50,16 +51,24 @@ jq -cn --argjson n "$CLAIMS" '{apiVersion: "extensions.agents.x-k8s.io/v1beta1",
 pool_is_full() { kube GET "$EXTENSIONS/sandboxwarmpools/box" | jq -e ".status.readyReplicas == $CLAIMS" >/dev/null; }
 t "a pool of $CLAIMS fills" within 300 pool_is_full
 echo "# it took $(($(now_ms) - begin)) ms"
-for ((i = 0; i < CLAIMS; i++)); do
-    [ "$i" = 0 ] || echo next
-    printf 'url = "%s%s/sandboxclaims"\nheader = "Content-Type: application/json"\ndata = "{\\"apiVersion\\": \\"extensions.agents.x-k8s.io/v1beta1\\", \\"kind\\": \\"SandboxClaim\\", ' "$URL" "$EXTENSIONS"
-    printf '\\"metadata\\": {\\"name\\": \\"claim-%d\\"}, \\"spec\\": {\\"warmPoolRef\\": {\\"name\\": \\"box\\"}}}"\n' "$i"
-    printf 'cacert = "%s/ca.crt"\ncert = "%s/admin.crt"\nkey = "%s/admin.key"\noutput = "%s/claim-%d"\nwrite-out = "%%{time_total}\\n"\nsilent\n' \
-        "$WORK/server" "$WORK/server" "$WORK/server" "$WORK" "$i"
-done >"$WORK/claims"
-curl -K "$WORK/claims" | awk '{ print $1 * 1000 }' >"$WORK/claimed"
-is "claims are bound and Ready in the reply" "$CLAIMS" "$(cat "$WORK"/claim-* | jq -s "[.[] | select($READY)] | length")"
-echo "# of the POST of a claim, ms, $CLAIMS in a row: $(spread <"$WORK/claimed")"
+# claim_row NAME TEXT: claims NAME-0, NAME-1, ...
+claim_row() {
+    local i
+    for ((i = 0; i < CLAIMS; i++)); do
+        [ "$i" = 0 ] || echo next
+        printf 'url = "%s%s/sandboxclaims"\nheader = "Content-Type: application/json"\ndata = "{\\"apiVersion\\": \\"extensions.agents.x-k8s.io/v1beta1\\", \\"kind\\": \\"SandboxClaim\\", ' "$URL" "$EXTENSIONS"
+        printf '\\"metadata\\": {\\"name\\": \\"%s-%d\\"}, \\"spec\\": {\\"warmPoolRef\\": {\\"name\\": \\"box\\"}}}"\n' "$1" "$i"
+        printf 'cacert = "%s/ca.crt"\ncert = "%s/admin.crt"\nkey = "%s/admin.key"\noutput = "%s/%s-%d"\nwrite-out = "%%{time_total}\\n"\nsilent\n' \
+            "$WORK/server" "$WORK/server" "$WORK/server" "$WORK" "$1" "$i"
+    done >"$WORK/row"
+    curl -K "$WORK/row" | awk '{ print $1 * 1000 }' >"$WORK/claimed"
+    is "claims are bound and Ready in the reply, $2" "$CLAIMS" "$(cat "$WORK/$1"-* | jq -s "[.[] | select($READY)] | length")"
+    echo "# of the POST of a claim, ms, $CLAIMS in a row, $2: $(spread <"$WORK/claimed")"
+}
+claim_row claim "while the pool fills up again"
+t "the pool fills up again" within 300 pool_is_full
+kube DELETE "$EXTENSIONS/sandboxtemplates/box" >/dev/null # without it no members are made
+claim_row still "from a pool that does not"
 kube DELETE "$EXTENSIONS/sandboxwarmpools/box" >/dev/null
 kube DELETE "$EXTENSIONS/sandboxclaims" >/dev/null
 t "their Pods go" within 300 no_pods
@@ -76,6 +85,8 @@ echo "# after $(($(now_ms) - begin)) ms, $(node_podman ps -q | wc -l) containers
 echo "# server: $(memory "$SERVER_PID")"
 echo "# node: $(memory "$NODE_PID")"
 for pid in $(pgrep -P "$SERVER_PID" etcd) $(pgrep -P "$NODE_PID" podman); do echo "# $(tr '\0' ' ' <"/proc/$pid/cmdline" | cut -d' ' -f1): $(memory "$pid")"; done
+sleep 10
+echo "# at rest: server $(memory "$SERVER_PID"), node $(memory "$NODE_PID")"
 at_most "memory of the server" 60000 "$(memory_kb "$SERVER_PID")" KB
 at_most "memory of the node" 60000 "$(memory_kb "$NODE_PID")" KB
 begin=$(now_ms)
