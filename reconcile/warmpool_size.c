@@ -48,17 +48,23 @@ static bool creation_goes_on(void *ctx)
     return pool_goes_on(c->pass);
 }
 
+static bool claims_come(const struct pool_pass *p)
+{
+    return registry_bound_ago_ms(p->r->env.registry) < p->r->settings.lull_ms;
+}
+
 static int64_t create_members(struct pool_pass *p, int64_t n)
 {
     SCOPED(json_free_p)
     cJSON *prototype = pool_prototype(p->pool, &p->blueprint, !p->r->settings.no_eviction);
     struct creation creation = {.pass = p, .prototype = prototype};
-    size_t done = batch_run(&(struct batch){.count = (size_t)n,
-                                            .parallel = POOL_PARALLEL,
-                                            .run = create_one,
-                                            .goes_on = creation_goes_on,
-                                            .ctx = &creation},
-                            NULL);
+    size_t done =
+        batch_run(&(struct batch){.count = (size_t)n,
+                                  .parallel = claims_come(p) ? POOL_PARALLEL_BUSY : POOL_PARALLEL,
+                                  .run = create_one,
+                                  .goes_on = creation_goes_on,
+                                  .ctx = &creation},
+                  NULL);
     int64_t rev = atomic_load(&creation.rev);
     if (rev > p->memory->rev)
         p->memory->rev = rev;

@@ -14,6 +14,7 @@
 
 #define POOL_CONTROLLER "sandboxwarmpool-controller" /* of events, and field manager */
 #define POOL_PARALLEL 16                             /* creates and deletes at once */
+#define POOL_PARALLEL_BUSY 2 /* creates while claims come: they use the same store */
 
 /* What is remembered of a pool between passes, by the worker that has its key. Lost at restart,
  * which only means earlier next tries, and a warning told again. */
