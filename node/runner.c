@@ -346,8 +346,9 @@ static int step(struct runner *r, struct run *run, bool *ret_has_acted, int64_t 
     }
     if (plan.pause && plan.pause->state == INSTANCE_RUNNING && !plan.is_over)
         less(&wait_ms, follow_volumes(r, run));
-    *ret_has_acted = act(r, run, &plan, &wait_ms);
-    if (*ret_has_acted || wait_ms || !is_at_rest(&plan))
+    int64_t act_wait_ms = 0;
+    *ret_has_acted = act(r, run, &plan, &act_wait_ms);
+    if (*ret_has_acted || act_wait_ms || !is_at_rest(&plan))
         run->rests_until_ms = 0;
     else if (run->rests_until_ms == 0)
         run->rests_until_ms = monotonic_ms(r) + RESYNC_MS;
@@ -357,6 +358,7 @@ static int step(struct runner *r, struct run *run, bool *ret_has_acted, int64_t 
         rc = report(r, run, &plan, err);
     if (rc == 0 && plan.is_over && plan.is_terminating)
         rc = finish(r, run, err);
+    less(&wait_ms, act_wait_ms);
     less(&wait_ms, plan.wait_ms);
     less(&wait_ms, RESYNC_MS);
     if (run->rests_until_ms)
