@@ -154,6 +154,7 @@ net_up() {
     net_exists && return
     ! ip link show "$VETH" >/dev/null 2>&1 || ip link del "$VETH"
     rm -f "$NETNS"
+    exec 8</run && flock 8 # two that come up at once would find the same one free
     net_choose
     mountpoint_make /run/netns
     : >"$NETNS"
@@ -161,6 +162,7 @@ net_up() {
     ip link add "$VETH" type veth peer name eth0 netns "${NETNS##*/}"
     ip addr add "$HOST_ADDR/30" dev "$VETH"
     ip link set "$VETH" up
+    exec 8>&-
     # No default route: the cluster has no way out. Service addresses need a route before kube-proxy's rules see them.
     # shellcheck disable=SC2016
     nsenter "--net=$NETNS" sh -ec '
