@@ -206,12 +206,13 @@ static const char *name_of(const struct options *o, char *host, size_t n)
     return o->name ? o->name : host;
 }
 
-/* NULL without a certificate to show; then the cluster is not told of a server either. */
+/* NULL without a certificate to show; then the cluster is not told of a server either. ret_files
+ * keeps the files that its settings are read from. */
 static int make_server(const struct options *o, struct kube *kube, struct podman *podman,
-                       const char *name, struct serve **ret, struct err *err)
+                       const char *name, struct kube_config *ret_files, struct serve **ret,
+                       struct err *err)
 {
-    SCOPED(kube_config_fini) struct kube_config c = {0};
-    int rc = kube_config_load(o->kubeconfig, &c, err);
+    int rc = kube_config_load(o->kubeconfig, ret_files, err);
     if (rc < 0)
         return rc;
     struct serve_config config = {
@@ -220,9 +221,9 @@ static int make_server(const struct options *o, struct kube *kube, struct podman
         .name = name,
         .address = o->address,
         .port = (int)o->port,
-        .cert_file = o->cert_file ? o->cert_file : c.cert_file,
-        .key_file = o->key_file ? o->key_file : c.key_file,
-        .ca_file = o->ca_file ? o->ca_file : c.ca_file,
+        .cert_file = o->cert_file ? o->cert_file : ret_files->cert_file,
+        .key_file = o->key_file ? o->key_file : ret_files->key_file,
+        .ca_file = o->ca_file ? o->ca_file : ret_files->ca_file,
     };
     if (config.cert_file && config.key_file && config.ca_file)
         return serve_new(&config, ret, err);
@@ -270,6 +271,7 @@ static int run_containers(const struct options *o, struct kube *kube, struct fet
                           const sigset_t *signals)
 {
     SCOPED(err_fini) struct err err = {0};
+    SCOPED(kube_config_fini) struct kube_config files = {0};
     char host[256] = "";
     const char *name = name_of(o, host, sizeof host);
     struct serve *serve = NULL;
@@ -284,7 +286,7 @@ static int run_containers(const struct options *o, struct kube *kube, struct fet
         rc = start_dns(o, kube, &dns, &servers, &err);
     }
     if (rc == 0)
-        rc = make_server(o, kube, podman, name, &serve, &err);
+        rc = make_server(o, kube, podman, name, &files, &serve, &err);
     if (rc == 0)
         rc = start_runner(o, servers, kube, podman, fetch, name, serve ? serve_port(serve) : 0,
                           &runner, &err);

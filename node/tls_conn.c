@@ -8,9 +8,12 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include "apiserver/base/clock.h"
+#include "apiserver/base/file.h"
+#include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/base/secure.h"
 
@@ -19,7 +22,12 @@
 #define AGAIN_S 10
 #define TRIES 3
 
+enum { FILE_CERT, FILE_KEY, FILE_CA, FILES };
+
 struct tls_server {
+    char *files[FILES];
+    pthread_mutex_t lock; /* guards what follows; a file is read with it held */
+    struct file_stamp stamps[FILES];
     SSL_CTX *ctx;
 };
 
@@ -39,26 +47,82 @@ static int accept_any(int is_good, X509_STORE_CTX *store)
     return 1;
 }
 
+static int make_context(const struct tls_server *s, SSL_CTX **ret, struct err *err)
+{
+    static const unsigned char id[] = "sandbox-node";
+    SSL_CTX *ctx = NULL;
+    const char *ca_file = s->files[FILE_CA];
+    int rc =
+        secure_context(TLS_server_method(), s->files[FILE_CERT], s->files[FILE_KEY], &ctx, err);
+    if (rc == 0 && SSL_CTX_load_verify_locations(ctx, ca_file, NULL) != 1)
+        rc = secure_failed(err, "authorities", ca_file);
+    if (rc < 0) {
+        SSL_CTX_free(ctx);
+        return rc;
+    }
+    SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, accept_any);
+    /* Each time the certificate is looked at anew: there are few connections, and long ones. */
+    SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+    SSL_CTX_set_session_id_context(ctx, id, sizeof id - 1);
+    SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET);
+    SSL_CTX_set_num_tickets(ctx, 0);
+    *ret = ctx;
+    return 0;
+}
+
+/* True when one of the files is another than at the last look. */
+static bool look_at_files(struct tls_server *s)
+{
+    bool is_other = false;
+    for (int i = 0; i < FILES; i++) {
+        struct file_stamp now = file_stamp(s->files[i]);
+        is_other = is_other || !file_stamp_equal(&now, &s->stamps[i]);
+        s->stamps[i] = now;
+    }
+    return is_other;
+}
+
+/* Files that do not go together, because not all are written yet, change once more. Lock held. */
+static void reload_changed(struct tls_server *s)
+{
+    SCOPED(err_fini) struct err err = {0};
+    SSL_CTX *fresh = NULL;
+    if (!look_at_files(s))
+        return;
+    if (make_context(s, &fresh, &err) < 0) {
+        log_warn("certificate or authorities changed and are not usable, the old ones stay: %s",
+                 err_text(&err));
+        return;
+    }
+    SSL_CTX_free(s->ctx); /* its connections keep it */
+    s->ctx = fresh;
+    log_info("certificate and authorities reloaded file=%s", s->files[FILE_CERT]);
+}
+
+static SSL *begin(struct tls_server *s)
+{
+    pthread_mutex_lock(&s->lock);
+    reload_changed(s);
+    SSL *ssl = SSL_new(s->ctx);
+    pthread_mutex_unlock(&s->lock);
+    return ssl;
+}
+
 int tls_server_new(const char *cert_file, const char *key_file, const char *ca_file,
                    struct tls_server **ret, struct err *err)
 {
-    static const unsigned char id[] = "sandbox-node";
     struct tls_server *s = xcalloc(1, sizeof *s);
-    int rc = secure_context(TLS_server_method(), cert_file, key_file, &s->ctx, err);
-    if (rc == 0 && SSL_CTX_load_verify_locations(s->ctx, ca_file, NULL) != 1)
-        rc = secure_failed(err, "authorities", ca_file);
-    if (rc < 0) {
+    s->files[FILE_CERT] = xstrdup(cert_file);
+    s->files[FILE_KEY] = xstrdup(key_file);
+    s->files[FILE_CA] = xstrdup(ca_file);
+    pthread_mutex_init(&s->lock, NULL);
+    look_at_files(s);
+    int rc = make_context(s, &s->ctx, err);
+    if (rc < 0)
         tls_server_free(s);
-        return rc;
-    }
-    SSL_CTX_set_verify(s->ctx, SSL_VERIFY_PEER, accept_any);
-    /* Each time the certificate is looked at anew: there are few connections, and long ones. */
-    SSL_CTX_set_session_cache_mode(s->ctx, SSL_SESS_CACHE_OFF);
-    SSL_CTX_set_session_id_context(s->ctx, id, sizeof id - 1);
-    SSL_CTX_set_options(s->ctx, SSL_OP_NO_TICKET);
-    SSL_CTX_set_num_tickets(s->ctx, 0);
-    *ret = s;
-    return 0;
+    else
+        *ret = s;
+    return rc;
 }
 
 void tls_server_free(struct tls_server *s)
@@ -66,6 +130,9 @@ void tls_server_free(struct tls_server *s)
     if (!s)
         return;
     SSL_CTX_free(s->ctx);
+    for (int i = 0; i < FILES; i++)
+        free(s->files[i]);
+    pthread_mutex_destroy(&s->lock);
     free(s);
 }
 
@@ -129,8 +196,7 @@ int tls_conn_accept(struct tls_server *s, int fd, int stop_fd, int64_t deadline_
                     struct tls_conn **ret, struct err *err)
 {
     struct tls_conn *c = xcalloc(1, sizeof *c);
-    *c = (struct tls_conn){
-        .ssl = SSL_new(s->ctx), .fd = fd, .read_wants = POLLIN, .write_wants = POLLOUT};
+    *c = (struct tls_conn){.ssl = begin(s), .fd = fd, .read_wants = POLLIN, .write_wants = POLLOUT};
     set_up(fd);
     int rc = c->ssl && SSL_set_fd(c->ssl, fd) == 1
                  ? shake_hands(c, stop_fd, deadline_ms, err)

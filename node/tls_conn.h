@@ -12,7 +12,8 @@
 
 /* What all connections share. */
 struct tls_server;
-/* ca_file: the authorities of clients. Errors: ERR_INVALID files that cannot be used. */
+/* ca_file: the authorities of clients. Files that change are read again for the next connection;
+ * while they cannot be used the old ones stay. Errors: ERR_INVALID files that cannot be used. */
 int tls_server_new(const char *cert_file, const char *key_file, const char *ca_file,
                    struct tls_server **ret, struct err *err);
 void tls_server_free(struct tls_server *s); /* NULL is fine */

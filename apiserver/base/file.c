@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "apiserver/base/mem.h"
@@ -51,4 +52,19 @@ int file_write_private(const char *path, const char *bytes, size_t n, struct err
     err_set(err, ERR_INVALID, "%s: %m", path);
     (void)unlink(beside);
     return -ERR_INVALID;
+}
+
+struct file_stamp file_stamp(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) < 0)
+        return (struct file_stamp){0};
+    return (struct file_stamp){
+        .device = st.st_dev, .inode = st.st_ino, .size = st.st_size, .changed = st.st_mtim};
+}
+
+bool file_stamp_equal(const struct file_stamp *a, const struct file_stamp *b)
+{
+    return a->device == b->device && a->inode == b->inode && a->size == b->size &&
+           a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec;
 }

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "apiserver/base/file.h"
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/base/thread.h"
@@ -29,14 +30,6 @@
 #define BODIES_MAX                                                                                 \
     ((size_t)512 << 20) /* bytes of all requests that are under way; beyond it 429                 \
                          */
-
-/* What tells one version of a file from another. */
-struct stamp {
-    dev_t device;
-    ino_t inode;
-    off_t size;
-    struct timespec changed;
-};
 
 struct server {
     struct server_config config; /* with defaults filled in */
@@ -57,21 +50,6 @@ struct server {
 };
 
 /* ---- the certificate's files ---- */
-
-static struct stamp stamp_of(const char *path)
-{
-    struct stat st;
-    if (stat(path, &st) < 0)
-        return (struct stamp){0};
-    return (struct stamp){
-        .device = st.st_dev, .inode = st.st_ino, .size = st.st_size, .changed = st.st_mtim};
-}
-
-static bool stamp_equal(const struct stamp *a, const struct stamp *b)
-{
-    return a->device == b->device && a->inode == b->inode && a->size == b->size &&
-           a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec;
-}
 
 int server_reload(struct server *s, struct err *err)
 {
@@ -104,10 +82,10 @@ static bool wait_interval(struct server *s)
 static void *watch_files(void *arg)
 {
     struct server *s = arg;
-    struct stamp cert = stamp_of(s->cert_file), key = stamp_of(s->key_file);
+    struct file_stamp cert = file_stamp(s->cert_file), key = file_stamp(s->key_file);
     while (wait_interval(s)) {
-        struct stamp cert_now = stamp_of(s->cert_file), key_now = stamp_of(s->key_file);
-        if (stamp_equal(&cert, &cert_now) && stamp_equal(&key, &key_now))
+        struct file_stamp cert_now = file_stamp(s->cert_file), key_now = file_stamp(s->key_file);
+        if (file_stamp_equal(&cert, &cert_now) && file_stamp_equal(&key, &key_now))
             continue;
         cert = cert_now;
         key = key_now;

@@ -3,6 +3,8 @@
 STANDALONE=1
 . "$(dirname "$0")/lib.sh"
 
+cp "$WORK/server/node.crt" "$WORK/server/node.key" "$WORK"
+NODE_FLAGS=(--tls-cert-file "$WORK/node.crt" --tls-private-key-file "$WORK/node.key")
 real_node_up "the node starts"
 # The newest node's own word: the Node object may still have the port of one before.
 port_of_node() { NODE_PORT=$(sed -n 's/.* listening address=.* port=//p' "$WORK/node.log" | tail -n 1); [ -n "$NODE_PORT" ]; }
@@ -39,6 +41,18 @@ is "of one who may: 200" "ok" "$(at /healthz)"
 is "other paths are not there" 404 "$(at -o /dev/null -w '%{http_code}' /metrics)"
 is "nor other methods" 405 "$(at -X POST -o /dev/null -w '%{http_code}' /healthz)"
 is "a command wants an upgrade" "400 Upgrade request required" "$(at -w ' %{http_code}' "/exec/default/main/main?output=1&command=ls" | sed 's/\(.*\) \(400\)$/\2 \1/')"
+
+# ---- its certificate is another one ----
+
+serial() { openssl x509 -noout -serial "$@"; }
+shown() { openssl s_client -connect "127.0.0.1:$NODE_PORT" </dev/null 2>/dev/null | serial; }
+cp "$WORK/other.crt" "$WORK/node.crt"
+is "half of a new pair is not taken" "$(serial -in "$WORK/server/node.crt")" "$(shown)"
+cp "$WORK/other.key" "$WORK/node.key"
+is "a new certificate is shown without a restart" "$(serial -in "$WORK/other.crt")" "$(shown)"
+is "and clients come in as before" "ok" "$(at /healthz)"
+cp "$WORK/server/node.crt" "$WORK/server/node.key" "$WORK"
+is "so is the old one again" "$(serial -in "$WORK/server/node.crt")" "$(shown)"
 
 # ---- logs ----
 

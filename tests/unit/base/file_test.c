@@ -25,7 +25,28 @@ START_TEST(reads_whole)
 }
 END_TEST
 
+/* Sizes differ, so that it does not matter how fine the file system's clock is. */
+START_TEST(stamp_tells_versions_apart)
+{
+    char path[] = "/tmp/file-test-XXXXXX";
+    int fd = mkstemp(path);
+    ck_assert_int_eq(write(fd, "a", 1), 1);
+    struct file_stamp old = file_stamp(path), same = file_stamp(path);
+    ck_assert(file_stamp_equal(&old, &same));
+    ck_assert_int_eq(write(fd, "b", 1), 1);
+    close(fd);
+    struct file_stamp longer = file_stamp(path);
+    ck_assert(!file_stamp_equal(&old, &longer));
+    ck_assert_int_eq(file_write_private(path, "cd", 2, NULL), 0);
+    struct file_stamp other = file_stamp(path), none = {0};
+    ck_assert(!file_stamp_equal(&longer, &other));
+    unlink(path);
+    other = file_stamp(path);
+    ck_assert(file_stamp_equal(&other, &none));
+}
+END_TEST
+
 SUITE(file)
 {
-    TESTS("file", reads_whole);
+    TESTS("file", reads_whole, stamp_tells_versions_apart);
 }
