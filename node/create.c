@@ -6,6 +6,7 @@
 
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
+#include "node/engine.h"
 #include "node/env.h"
 #include "node/instance.h"
 #include "node/resource.h"
@@ -201,12 +202,20 @@ static void add_namespaces(const struct create_common *common, const char *pause
         add_namespace(spec, "pidns", "private", NULL);
 }
 
+/* A terminal stays as it is anyway. */
+static bool keeps_stdin(const cJSON *container)
+{
+    return json_bool_or(container, "stdin", false) && !json_bool_or(container, "tty", false) &&
+           !json_bool_or(container, "stdinOnce", false);
+}
+
 int create_container(const struct create_common *common, const struct create_container *c,
                      cJSON **ret, struct err *err)
 {
     const char *container = json_str_or(c->spec, "name", "");
     SCOPED_FREE char *name =
-        xasprintf("%s.%s.%u", pod_text(common->pod, "metadata.uid"), container, c->attempt);
+        xasprintf("%s.%s.%u%s", pod_text(common->pod, "metadata.uid"), container, c->attempt,
+                  keeps_stdin(c->spec) ? ENGINE_KEEPS_STDIN : "");
     SCOPED(json_free_p) cJSON *spec = spec_of(common, name, c->image);
     int rc = add_user(common, c, spec, err);
     if (rc < 0)

@@ -25,16 +25,37 @@ struct engine {
 
 /* ---- its settings ---- */
 
+/* Where a script is that becomes the monitor; NULL when there can be none, and the engine finds its
+ * own. Commands in a container carry its name, too, but their input ends with their client. */
+static char *write_monitor(const struct engine *e)
+{
+    SCOPED_FREE char *monitor = daemon_find("conmon");
+    SCOPED_FREE char *path = xasprintf("%s/monitor", e->config.folder);
+    SCOPED(buf_fini) struct buf text = {0};
+    if (!monitor)
+        return NULL;
+    buf_puts(&text, "#!/bin/sh\ncase \" $* \" in\n*\" --exec-process-spec \"*) ;;\n"
+                    "*\" -n \"*\"" ENGINE_KEEPS_STDIN " \"*) set -- \"$@\" --leave-stdin-open ;;\n"
+                    "esac\n");
+    buf_printf(&text, "exec '%s' \"$@\"\n", monitor);
+    if (disk_write(AT_FDCWD, path, text.data, text.len, 0755, NULL) < 0 || access(path, X_OK) < 0)
+        return NULL;
+    return steal(&path);
+}
+
 static int write_settings(const struct engine *e, struct err *err)
 {
     const char *folder = e->config.folder;
     SCOPED_FREE char *containers = xasprintf("%s/containers.conf", folder);
     SCOPED_FREE char *storage = xasprintf("%s/storage.conf", folder);
+    SCOPED_FREE char *monitor = write_monitor(e);
     SCOPED(buf_fini) struct buf text = {0};
     /* cgroupfs: there may be no systemd. Events in a file: there may be no journal. */
     buf_puts(&text, "[containers]\nbase_hosts_file = \"none\"\n"
                     "[engine]\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"file\"\n"
                     "exit_command_delay = " KEEP_COMMAND "\n");
+    if (monitor)
+        buf_printf(&text, "conmon_path = [\"%s\"]\n", monitor);
     int rc = disk_write(AT_FDCWD, containers, text.data, text.len, 0644, err);
     buf_clear(&text);
     buf_printf(&text, "[storage]\ndriver = \"%s\"\ngraphroot = \"%s/storage\"\n", e->config.storage,

@@ -5,6 +5,10 @@
 
 #include "node/podman.h"
 
+/* At the end of a container's name: its standard input stays open when who attached to it leaves.
+ * The engine knows no such setting, so a script of ours before its monitor heeds it. */
+#define ENGINE_KEEPS_STDIN ".keeps-stdin"
+
 struct engine_config {
     const char *folder;  /* absolute; made when absent */
     const char *program; /* podman */

@@ -27,6 +27,7 @@ pod talks '.spec.restartPolicy = "Never" | run("for i in 1 2 3 4 5; do echo line
 pod waits 'main(.image = "localhost/none/such:1" | .imagePullPolicy = "Never")'
 pod crash 'run("echo before; exit 1")'
 pod keyboard '.spec.restartPolicy = "Never" | main(.stdin = true | .stdinOnce = true) | run("while read l; do echo got $l; done; echo over >&2; exit 4")'
+pod stays 'main(.stdin = true) | run("while read l; do echo got $l; done; echo over")'
 pod terminal '.spec.restartPolicy = "Never" | main(.stdin = true | .tty = true | .command = ["sh"])'
 pod echo 'run("nc -ll -p 7 -e cat")'
 comes "a Pod becomes Ready" main "$READY"
@@ -134,6 +135,12 @@ comes "a container that reads" keyboard "$READY"
 is "what is typed reaches it, and its output comes back, to its end" "got one got two over 1000 {\"metadata\":{},\"status\":\"Success\"}" \
     "$(channels command "/attach/default/keyboard/main?input=1&output=1&error=1" --lines 'one\n' 'two\n' --close 2>&1 | paste -sd' ')"
 comes "it ended by that" keyboard '.status.containerStatuses[0].state.terminated.exitCode == 4'
+comes "one that may be attached to again and again" stays "$READY"
+for word in one two; do
+    is "takes what a client says: $word" "got $word" "$(channels command "/attach/default/stays/main?input=1&output=1" --lines "$word\n" --go-after 8 2>&1 | head -n 1)"
+done
+is "its input did not end with them" "got one got two" "$(at /containerLogs/default/stays/main | paste -sd' ')"
+has "while that of a command in it ends with its client" "seen over" "$(run stays "input=1&$(words sh -c 'cat; echo over')" --lines 'seen\n' --close | paste -sd' ')"
 comes "a terminal" terminal "$READY"
 has "is attached to, with its size" "30 90" "$(channels command "/attach/default/terminal/main?input=1&output=1&tty=1" --resize 90x30 --lines 'stty size\n' 'exit 0\n' 2>&1 | tr -d '\r')"
 is "nobody attaches to what has ended" '500 container not found ("main")' "$(channels command "/attach/default/talks/main?output=1" 2>&1)"
@@ -196,5 +203,5 @@ node_kill 9
 wait $CLIENT
 real_node_up "it starts after kill -9"
 t "nor does one outlive a node that was killed" within 20 no_sleepers
-for name in main talks waits crash keyboard terminal echo follow much; do pod_delete $name '?gracePeriodSeconds=0'; done
+for name in main talks waits crash keyboard stays terminal echo follow much; do pod_delete $name '?gracePeriodSeconds=0'; done
 nothing_left "nothing is left of all that"

@@ -49,6 +49,8 @@ static const struct {
     {"\"x\":1", "netns", "{\"nsmode\":\"container\",\"value\":\"pause\"}"},
     {"\"x\":1", "pidns", "{\"nsmode\":\"private\"}"},
     {"\"x\":1", "name", "\"u.m.3\""},
+    {"\"stdin\":true", "name", "\"u.m.3.keeps-stdin\""},
+    {"\"stdin\":true,\"stdinOnce\":true", "name", "\"u.m.3\""},
     {"\"x\":1", "r_limits",
      "[{\"type\":\"nofile\",\"soft\":10,\"hard\":10},{\"type\":\"nproc\",\"soft\":20,\"hard\":20}"
      "]"},
