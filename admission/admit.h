@@ -42,8 +42,8 @@ struct admit_request {
     const cJSON *old;           /* with resourceVersion; NULL on create */
     enum field_validation field_validation;
     bool is_decoded; /* admit_decode() has seen the object already */
-    /* Decoder findings (repeated fields), already as texts: duplicate field "spec.a"; may be NULL.
-     */
+    /* Decoder findings (repeated fields), already as texts: duplicate field "spec.a"; may be
+     * NULL. */
     const struct pairs *decode_findings;
 };
 
@@ -72,8 +72,8 @@ int admit(const struct admit_env *env, const struct admit_request *req, cJSON *o
 void admit_record(const struct admit_env *env, const struct kind *kind, const char *manager,
                   const cJSON *before, cJSON *object);
 
-/* Names, shared with others. Each returns NULL when right, else the text of the failure (static).
- */
+/* Names, shared with others. Each returns NULL when right, else the text of the failure
+ * (static). */
 const char *name_check_subdomain(const char *s);
 const char *name_check_label(const char *s);
 /* Writes the failures of a label key (qualified name) / value as causes on field. Returns their

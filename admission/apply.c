@@ -101,8 +101,8 @@ static int read_managers(struct applying *s, struct err *err)
     return err_set(err, ERR_UNKNOWN, "failed to decode managed fields");
 }
 
-/* What was there before anybody applied belongs to somebody, so that it is not overwritten unseen.
- */
+/* What was there before anybody applied belongs to somebody, so that it is not overwritten
+ * unseen. */
 static void record_before(struct applying *s)
 {
     const struct manager_id before = {

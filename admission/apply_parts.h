@@ -27,8 +27,8 @@ struct conflicts { /* starts with its arena */
 void conflicts_add(struct conflicts *c, const struct manager *manager,
                    const struct fieldset *fields);
 void conflicts_allow(struct conflicts *c, const struct fieldset *allowed); /* these are none */
-/* 0 when there is none, else -ERR_CONFLICT with a cause per field. version is shown for updaters.
- */
+/* 0 when there is none, else -ERR_CONFLICT with a cause per field. version is shown for
+ * updaters. */
 int conflicts_refuse(struct conflicts *c, const char *version, struct err *err);
 
 /* ---- last_applied.c ---- */

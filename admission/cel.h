@@ -92,8 +92,8 @@ struct cel_variable {
     struct cel_value value;
 };
 
-/* vars: NULL-terminated names that the expression may use. Errors: ERR_BAD_REQUEST, with the place.
- */
+/* vars: NULL-terminated names that the expression may use. Errors: ERR_BAD_REQUEST, with the
+ * place. */
 int cel_parse(struct arena *arena, const char *text, const char *const *vars,
               const struct cel_node **ret, struct err *err);
 /* Whether the expression reads a variable of cel_parse's list. */

@@ -119,8 +119,8 @@ struct cel_value cel_eval_macro(const struct cel_eval *e, const struct cel_node 
                                 const struct cel_scope *scope);
 /* A truth value or an error as it is, no such overload for all others. */
 struct cel_value cel_as_logic(struct cel_value v);
-/* Adds an entry to a map that has room for it; gives what is wrong with it as an error, else null.
- */
+/* Adds an entry to a map that has room for it; gives what is wrong with it as an error, else
+ * null. */
 struct cel_value cel_map_put(struct cel_ctx *c, struct cel_value *items, size_t *n,
                              const struct cel_value *key, const struct cel_value *value);
 

@@ -36,8 +36,8 @@ void conflicts_allow(struct conflicts *c, const struct fieldset *allowed)
     c->n = n;
 }
 
-/* By name, operation, version and subresource, as the text of the real thing's identifiers sorts.
- */
+/* By name, operation, version and subresource, as the text of the real thing's identifiers
+ * sorts. */
 static int compare(const void *a, const void *b)
 {
     const struct manager *x = ((const struct conflict *)a)->manager,

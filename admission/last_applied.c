@@ -10,8 +10,8 @@
 #include "openapi/goprint.h"
 
 static const char annotation[] = "kubectl.kubernetes.io/last-applied-configuration";
-#define ANNOTATIONS_MAX                                                                            \
-    262144 /* bytes of all keys and values. Source: docs/kubernetes-api.md 14.5 */
+/* Bytes of all keys and values. Source: docs/kubernetes-api.md 14.5. */
+#define ANNOTATIONS_MAX 262144
 
 static const char *text_of(const cJSON *object)
 {

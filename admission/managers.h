@@ -62,8 +62,8 @@ const struct fieldset *managers_unowned_fields(void);
  * caller's to decide. now is the time as text. Source: docs/kubernetes-api.md 29.3. */
 void managers_record(struct managers *m, const struct manager_id *writer,
                      const struct comparison *c, const struct fieldset *reset, const char *now);
-#define MANAGERS_UPDATERS_MAX                                                                      \
-    10 /* entries of operation Update; more are joined to ancient-changes */
+/* Entries of operation Update; more are joined to ancient-changes. */
+#define MANAGERS_UPDATERS_MAX 10
 void managers_limit(struct managers *m);
 
 /* Two lists that differ in nothing but times. */

@@ -22,8 +22,8 @@ static const struct fieldset *replicas_field(struct arena *arena, const struct k
     return fieldset_of_path(arena, names);
 }
 
-/* The old owners lose the field; nobody gets it when the number is 0, which a Scale does not say.
- */
+/* The old owners lose the field; nobody gets it when the number is 0, which a Scale does not
+ * say. */
 static void hand_over(struct managers *m, const struct manager_id *writer,
                       const struct fieldset *field, bool is_said)
 {

@@ -1,5 +1,5 @@
-/* The inside of admission, shared by its files only: what is carried from step to step. One thread.
- */
+/* The inside of admission, shared by its files only: what is carried from step to step. One
+ * thread. */
 #pragma once
 
 #include "admission/admit.h"

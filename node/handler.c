@@ -1,5 +1,5 @@
-/* Probes and hooks say what to do in the same words: run a command, ask over HTTP, connect, sleep.
- */
+/* Probes and hooks say what to do in the same words: run a command, ask over HTTP, connect,
+ * sleep. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* What is known of Pods, policies and Namespaces, as the cluster tells it in whatever order, and of
  * the sandboxes that run here. Counts what changes, so that somebody can tell whether there is
- * something to do. Not locked; trees that are given are borrowed, and what counts of them copied.
- */
+ * something to do. Not locked; trees that are given are borrowed, and what counts of them
+ * copied. */
 #pragma once
 
 #include "node/link.h"

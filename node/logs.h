@@ -27,9 +27,8 @@ int log_options_read(const struct pairs *query, int64_t now_unix_ms, struct log_
 int log_choose(const cJSON *pod, const char *container, bool previous, char **ret_id,
                struct err *err);
 
-#define LOG_LINE_MAX                                                                               \
-    ((size_t)64 << 10) /* bytes; the engine cuts at 8 KiB, longer is not its own                   \
-                        */
+/* Bytes; the engine cuts at 8 KiB, longer is not its own. */
+#define LOG_LINE_MAX ((size_t)64 << 10)
 
 struct log_reader { /* starts with options and skip; log_reader_fini */
     struct log_options options;

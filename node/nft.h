@@ -1,5 +1,5 @@
-/* The door to nftables (libnftables), in the network namespace of the caller. One thread at a time.
- */
+/* The door to nftables (libnftables), in the network namespace of the caller. One thread at a
+ * time. */
 #pragma once
 
 #include <stdbool.h>

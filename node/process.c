@@ -13,8 +13,8 @@
 #define STAT_MAX ((size_t)4096)
 #define ROUNDS 3 /* while it is looked through, a process may start another */
 
-/* The fourth word behind the name, which stands in brackets and may have any characters (proc(5)).
- */
+/* The fourth word behind the name, which stands in brackets and may have any characters
+ * (proc(5)). */
 static pid_t session_of(const char *pid)
 {
     SCOPED(buf_fini) struct buf text = {0};

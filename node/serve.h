@@ -1,8 +1,8 @@
 /* The node's own HTTPS server, with the paths that a kubelet has: /containerLogs, /exec, /attach,
  * /portForward, and /healthz. A thread for each connection, which carries one request; their number
  * has a ceiling. Clients come with a certificate of the cluster's authority, and the cluster says
- * who of them may (node/callers.h). Source of paths and parameters: the kubelet's server package.
- */
+ * who of them may (node/callers.h). Source of paths and parameters: the kubelet's server
+ * package. */
 #pragma once
 
 #include "apiserver/kube/kube.h"

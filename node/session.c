@@ -1,5 +1,5 @@
-/* What all sessions have in common: nothing reaches one that is over, or a stream that has ended.
- */
+/* What all sessions have in common: nothing reaches one that is over, or a stream that has
+ * ended. */
 #include "node/session.h"
 
 const char *const stream_kind_names[STREAM_KINDS] = {

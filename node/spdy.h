@@ -48,10 +48,9 @@ enum spdy_goaway { SPDY_GOAWAY_OK, SPDY_GOAWAY_PROTOCOL_ERROR, SPDY_GOAWAY_INTER
 
 #define SPDY_ID_MAX 0x7fffffff
 #define SPDY_DATA_MAX 0xffffff /* bytes of one DATA frame */
-#define SPDY_CONTROL_MAX                                                                           \
-    16384                    /* bytes of a control frame that is read; the draft asks for 8192     \
-                              */
-#define SPDY_BLOCK_MAX 32768 /* bytes of a header block when it is unpacked */
+/* Bytes of a control frame that is read; the draft asks for 8192. */
+#define SPDY_CONTROL_MAX 16384
+#define SPDY_BLOCK_MAX 32768      /* bytes of a header block when it is unpacked */
 #define SPDY_BLOCK_HEADERS_MAX 64 /* values in it */
 
 struct spdy_frame {

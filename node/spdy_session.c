@@ -14,7 +14,7 @@
 #define PIECE_MAX 32768       /* bytes of a DATA frame of ours, so that streams take turns */
 #define REQUEST_MAX 256       /* bytes of a request's id */
 
-    struct spdy_stream {
+struct spdy_stream {
     struct stream s;    /* first */
     int64_t window;     /* bytes the peer lets us send; below 0 when it said so late */
     uint32_t unheard;   /* bytes we have read and not yet said so */
@@ -238,8 +238,8 @@ static bool read_stream(const struct spdy_session *s, const struct pairs *header
     return true;
 }
 
-/* Asks its user. What that sends at once comes after our answer, for peers drop what comes before.
- */
+/* Asks its user. What that sends at once comes after our answer, for peers drop what comes
+ * before. */
 static bool enter(struct spdy_session *s, struct spdy_stream *stream)
 {
     struct buf before = steal(&s->session.out);

@@ -1,5 +1,5 @@
-/* What the files of the node's server share, and nobody else uses: one request on its connection.
- */
+/* What the files of the node's server share, and nobody else uses: one request on its
+ * connection. */
 #pragma once
 
 #include "node/head.h"

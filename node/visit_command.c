@@ -22,8 +22,8 @@
 #define RESIZE_MAX ((size_t)1024)     /* bytes of a wish */
 #define RESIZE_AGAIN_MS 200           /* while the command is not there yet */
 #define RESIZE_TRIES 25
-#define OPEN_MS                                                                                    \
-    30000 /* for a client to open its streams; source: the kubelet's streamCreationTimeout */
+/* For a client to open its streams; source: the kubelet's streamCreationTimeout. */
+#define OPEN_MS 30000
 #define LOOK_TRIES 10 /* seconds, while the engine is started again */
 
 struct command {

@@ -1,5 +1,5 @@
-/* port-forward: each pair of a data and an error stream is a connection to a port inside the Pod.
- */
+/* port-forward: each pair of a data and an error stream is a connection to a port inside the
+ * Pod. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>

@@ -10,8 +10,8 @@
 #include "openapi/goprint.h"
 
 /* The texts that kube-apiserver gives the columns it adds by itself are part of its answers like
- * its error texts are, and clients that compare tables see them. Source: recorded answers of v1.37.
- */
+ * its error texts are, and clients that compare tables see them. Source: recorded answers of
+ * v1.37. */
 static const char name_doc[] =
     "Name must be unique within a namespace. Is required when creating resources, although some "
     "resources may allow a client "

@@ -1,5 +1,5 @@
-/* Discovery documents; see discovery.h. The verbs have kube-apiserver's order for custom resources.
- */
+/* Discovery documents; see discovery.h. The verbs have kube-apiserver's order for custom
+ * resources. */
 #include "openapi/discovery.h"
 
 #include <string.h>

@@ -260,8 +260,8 @@ static bool is_shared_ref(const char *ref)
     return ref && str_has_prefix(ref, "io.k8s.");
 }
 
-/* type, required, properties, rules; no description. What is inlined is as what it is inlined in.
- */
+/* type, required, properties, rules; no description. What is inlined is as what it is inlined
+ * in. */
 static cJSON *shape_body(const struct shape *shape, bool is_shared, enum doc_form form)
 {
     cJSON *s = json_object(), *required = required_names(shape);

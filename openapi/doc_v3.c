@@ -1,5 +1,5 @@
-/* The OpenAPI v3 documents and their index; see doc.h. Source of forms: docs/kubernetes-api.md 9.
- */
+/* The OpenAPI v3 documents and their index; see doc.h. Source of forms: docs/kubernetes-api.md
+ * 9. */
 #include "openapi/doc.h"
 
 #include "apiserver/base/json.h"

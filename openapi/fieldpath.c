@@ -32,8 +32,8 @@ static void print_keys(const cJSON *keys, struct buf *out)
     }
 }
 
-/* The text of a step is JSON that we wrote or checked; should it not parse, it is shown as it is.
- */
+/* The text of a step is JSON that we wrote or checked; should it not parse, it is shown as it
+ * is. */
 static void print_step(const struct fieldpath *step, struct buf *out)
 {
     SCOPED(json_free_p) cJSON *value = NULL;

@@ -39,8 +39,8 @@ struct fieldset { /* items by kind and text, bytewise, none twice */
 struct fieldset *fieldset_new(struct arena *arena);
 /* Appends in any order; nothing when it is neither a member nor has an inside. */
 void fieldset_add(struct arena *arena, struct fieldset *set, struct fieldset_item item);
-/* Sorts what was added and joins items that were added twice. The set is finished: NULL if empty.
- */
+/* Sorts what was added and joins items that were added twice. The set is finished: NULL if
+ * empty. */
 const struct fieldset *fieldset_finish(struct arena *arena, struct fieldset *set);
 /* The set of one path of names, ended by NULL. */
 const struct fieldset *fieldset_of_path(struct arena *arena, const char *const *names);

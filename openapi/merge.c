@@ -34,8 +34,8 @@ static cJSON *merge_maps(struct arena *arena, const struct field *f, const cJSON
     return out;
 }
 
-/* One of two keyed lists: its items by their steps, and those steps and items in the list's order.
- */
+/* One of two keyed lists: its items by their steps, and those steps and items in the list's
+ * order. */
 struct side {
     const struct keyed_item *by_step;
     const char **steps;

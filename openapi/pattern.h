@@ -8,8 +8,8 @@
 bool pattern_matches(const char *pattern, const char *text);
 bool pattern_is_valid(const char *pattern);
 
-/* What a quantity looks like. Source: the pattern that generated CustomResourceDefinitions publish.
- */
+/* What a quantity looks like. Source: the pattern that generated CustomResourceDefinitions
+ * publish. */
 #define PATTERN_QUANTITY                                                                           \
     "^(\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\\+|-)?(([0-9]+("   \
     "\\.[0-9]*)?)|(\\.[0-9]+))))?$"

@@ -12,8 +12,8 @@
  * ObjectMeta's field names. */
 void prune_unknown(cJSON *tree, const struct shape *shape, struct pairs *unknown);
 /* null members: a field with a default takes it, another one is removed; null in lists is left for
- * validation; a null label or annotation value becomes "". Source: docs/kubernetes-api.md 14.1, 15.
- */
+ * validation; a null label or annotation value becomes "". Source: docs/kubernetes-api.md 14.1,
+ * 15. */
 void prune_nulls(cJSON *tree, const struct shape *shape);
 /* The same for what apply made: nulls without a default stay, so that validation refuses them;
  * metadata is as above. Source: docs/kubernetes-api.md 13.6. */

@@ -190,8 +190,8 @@ static void normalize_members(const struct shape *shape, cJSON *object)
         const struct field *f = shape_field(shape, child->string);
         if (!f)
             continue;
-        /* The replaced node has the same name; find it again rather than keep a dangling pointer.
-         */
+        /* The replaced node has the same name; find it again rather than keep a dangling
+         * pointer. */
         normalize_node(f, object, child);
         cJSON *now = json_get(object, f->name);
         if (now && means_absent(f, now))

@@ -24,8 +24,8 @@
 
 #define INVALID "FieldValueInvalid"
 #define TYPE_INVALID "FieldValueTypeInvalid"
-#define JSON_INTEGER_MAX                                                                           \
-    ((int64_t)9007199254740991) /* 2^53-1: up to here a float64 counts as integer */
+/* 2^53-1: up to here a float64 counts as integer. */
+#define JSON_INTEGER_MAX ((int64_t)9007199254740991)
 
 struct check {
     struct err *causes;

@@ -17,8 +17,8 @@ static const struct kind *kind_of_shape(const struct shape *shape)
 }
 
 /* Looks at a two-part path as apimachinery's accessors do. Returns the value if it has the expected
- * Go type; NULL when it is absent, and when it or its parent is something else, which is reported.
- */
+ * Go type; NULL when it is absent, and when it or its parent is something else, which is
+ * reported. */
 static const cJSON *scale_value(struct err *causes, const cJSON *tree, const char *path,
                                 const char *expected)
 {

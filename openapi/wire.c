@@ -445,8 +445,8 @@ static int decode_fields(struct decoder *d, const struct wire_message *m, struct
     return r;
 }
 
-/* ---- as Go's JSON has it ----------------------------------------------------------------------
- */
+/* ---- as Go's JSON has it
+ * ---------------------------------------------------------------------- */
 
 /* Of a repeated key the last value wins. */
 static void drop_repeated(cJSON *map)

@@ -52,12 +52,12 @@ struct wire_root {
 };
 extern const struct wire_root wire_roots[]; /* ended by an empty row */
 
-/* The message of a kind; any kind of that name when api_version is NULL. NULL when there is none.
- */
+/* The message of a kind; any kind of that name when api_version is NULL. NULL when there is
+ * none. */
 const struct wire_message *wire_find(const char *api_version, const char *kind);
 
-/* What an object travels in: four magic bytes and a message with its kind. Borrows from the bytes.
- */
+/* What an object travels in: four magic bytes and a message with its kind. Borrows from the
+ * bytes. */
 struct wire_envelope {
     struct str api_version, kind, raw;
 };

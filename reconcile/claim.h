@@ -97,8 +97,8 @@ struct claim_outcome {
 };
 cJSON *claim_status(const cJSON *claim, const struct claim_outcome *outcome, int64_t now_unix_s);
 /* Sets status, and with it the stamps that belong to the same write: first observed, first ready.
- * Returns whether the claim became ready for the first time, so that latencies are to be observed.
- */
+ * Returns whether the claim became ready for the first time, so that latencies are to be
+ * observed. */
 bool claim_set_status(cJSON *claim, cJSON *take_status, const struct claim_settings *settings,
                       int64_t observed_unix_ms, int64_t now_unix_ms);
 /* The claim as it is once bound to the adopted member: assignment, status, stamps. */

@@ -94,8 +94,8 @@ static bool since_annotation(const cJSON *claim, const char *key, int64_t now_ms
     return true;
 }
 
-/* From the Sandbox's creation to its readiness; false when one is unknown or they are in disorder.
- */
+/* From the Sandbox's creation to its readiness; false when one is unknown or they are in
+ * disorder. */
 static bool creation_time(const cJSON *sandbox, int64_t *ret)
 {
     int64_t created_ms, ready_ms;

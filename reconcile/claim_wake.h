@@ -13,6 +13,6 @@ struct claim_wake *claim_wake_new(void (*wake)(void *ctx, const char *key), void
 void claim_wake_free(struct claim_wake *w);
 /* Objects of that kind may have gone unseen; those that are there come next. */
 void claim_wake_reset(struct claim_wake *w, const struct kind *kind);
-/* An object of any kind that came, changed or went; of claims, pools and templates it takes note.
- */
+/* An object of any kind that came, changed or went; of claims, pools and templates it takes
+ * note. */
 void claim_wake_note(struct claim_wake *w, const struct object *o, bool is_delete);

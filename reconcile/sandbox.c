@@ -155,8 +155,8 @@ static void plan_suspended(const cJSON *sandbox, const cJSON *pod, struct pod_pl
             .verb = STEP_DELETE, .on = pod, .failure_prefix = "failed to delete pod: "};
 }
 
-/* podFailurePolicy: Recreate. A failed Pod of ours goes away, and until it is gone none is in hand.
- */
+/* podFailurePolicy: Recreate. A failed Pod of ours goes away, and until it is gone none is in
+ * hand. */
 static bool plan_replacement(const cJSON *sandbox, const cJSON *pod, struct pod_plan *ret)
 {
     if (!str_equal(json_str(sandbox, "spec.podFailurePolicy"), "Recreate") ||

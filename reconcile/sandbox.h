@@ -14,8 +14,8 @@
 
 /* ms until shutdownTime: > 0 in the future, <= 0 expired; INT64_MAX when there is none. */
 int64_t sandbox_time_left_ms(const cJSON *sandbox, int64_t now_unix_ms);
-/* When to look again while it has not expired: the time left, but not sooner than 2 s; 0 = never.
- */
+/* When to look again while it has not expired: the time left, but not sooner than 2 s; 0 =
+ * never. */
 int64_t sandbox_expiry_requeue_ms(int64_t time_left_ms);
 bool sandbox_shows_expired(const cJSON *sandbox);
 bool sandbox_deletes_itself(const cJSON *sandbox); /* shutdownPolicy: Delete */

@@ -23,8 +23,8 @@
 #define REPLACE_FIRST_MS 5000 /* podFailurePolicy Recreate: delay before the next Pod, doubling */
 #define REPLACE_MAX_MS (5 * 60000) /* to at most this */
 
-/* How often a Sandbox's Pod failed lately; lost at restart, which only means an earlier next try.
- */
+/* How often a Sandbox's Pod failed lately; lost at restart, which only means an earlier next
+ * try. */
 struct replacement {
     unsigned failures;
     int64_t not_before_ms; /* monotonic */

@@ -72,8 +72,8 @@ int64_t member_pod_grace_left_ms(const cJSON *pod, int64_t now_unix_ms, int64_t 
 
 /* ---- size ---- */
 
-/* For qsort over struct member *: who is deleted first (W12). Not ready before ready, newest first.
- */
+/* For qsort over struct member *: who is deleted first (W12). Not ready before ready, newest
+ * first. */
 int member_compare_excess(const void *a, const void *b);
 /* How many to make: up to desired, never when total >= desired (W9). */
 int64_t pool_deficit(int64_t desired, int64_t total, int64_t max_batch);

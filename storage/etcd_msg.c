@@ -487,8 +487,8 @@ void etcd_watch_msg_fini(struct etcd_watch_msg *m)
     *m = (struct etcd_watch_msg){0};
 }
 
-/* The key of a stranger (one with a zero byte) counts as outside the prefix: the watch must go on.
- */
+/* The key of a stranger (one with a zero byte) counts as outside the prefix: the watch must go
+ * on. */
 static int read_is_ours(const cJSON *kv, const char *prefix, bool *ret, struct err *err)
 {
     SCOPED_FREE char *key = NULL;

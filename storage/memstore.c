@@ -17,8 +17,8 @@
 
 #define HISTORY_DEFAULT 100000
 #define BATCH_EVENTS 500 /* events a call of on_events, rounded up to whole revisions */
-#define REQUEST_MAX                                                                                \
-    ((size_t)1536 << 10) /* bytes of a transaction. Source: etcd --max-request-bytes */
+/* Bytes of a transaction. Source: etcd --max-request-bytes. */
+#define REQUEST_MAX ((size_t)1536 << 10)
 
 /* One state of a key. Shared by the key's history and the log. */
 struct version {

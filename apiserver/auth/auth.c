@@ -206,8 +206,8 @@ static bool is_socket_request(const struct pairs *headers)
            strcasestr(connection, "upgrade");
 }
 
-/* A browser's WebSocket can send a token in no other way. Source: websocket.ProtocolAuthenticator.
- */
+/* A browser's WebSocket can send a token in no other way. Source:
+ * websocket.ProtocolAuthenticator. */
 static int by_socket_token(struct attempt *a, struct user *ret, struct err *err)
 {
     struct pairs *headers = a->creds->headers;

@@ -35,8 +35,8 @@ struct credentials {
 };
 
 /* Who answers reviews where there is no cluster to ask. Neither is remembered: a change counts at
- * once. ret_status is what a review's status would be; errors as of a review that could not be had.
- */
+ * once. ret_status is what a review's status would be; errors as of a review that could not be
+ * had. */
 struct auth_judge {
     int (*access)(void *ctx, const cJSON *spec, cJSON **ret_status, struct err *err);
     int (*token)(void *ctx, const char *token, cJSON **ret_status, struct err *err);

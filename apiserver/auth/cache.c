@@ -1,6 +1,6 @@
 /* A map for the look-up, a list for the age. An entry that is being asked for is in the map only;
- * one that was dropped while somebody waits for it is in neither and freed by the last who waits.
- */
+ * one that was dropped while somebody waits for it is in neither and freed by the last who
+ * waits. */
 #include "apiserver/auth/cache.h"
 
 #include <pthread.h>

@@ -8,6 +8,6 @@
 
 /* subjects of a RoleBinding or ClusterRoleBinding, of that namespace ("" = none). */
 bool rbac_names(const cJSON *subjects, const char *binding_namespace, const cJSON *spec);
-/* rules of a Role or ClusterRole; is_cluster: of a binding everywhere, where paths count as well.
- */
+/* rules of a Role or ClusterRole; is_cluster: of a binding everywhere, where paths count as
+ * well. */
 bool rbac_allows(const cJSON *rules, bool is_cluster, const cJSON *spec);

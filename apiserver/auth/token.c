@@ -1,6 +1,6 @@
 /* TokenReview and the cache before it. The cache knows tokens only by a digest under a key that
- * this process made up, so neither a memory dump of it nor its timing says anything about a token.
- */
+ * this process made up, so neither a memory dump of it nor its timing says anything about a
+ * token. */
 #include "apiserver/auth/token.h"
 
 #include <string.h>

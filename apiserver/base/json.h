@@ -102,8 +102,8 @@ bool json_remove_str(cJSON *list, const char *s);  /* the first item that is tha
 void json_remove_node(cJSON *parent, cJSON *node); /* that very member or item of parent */
 /* owned by the caller; NULL when absent */
 cJSON *json_detach(cJSON *object, const char *name);
-/* By place instead of name; item is a child of container. The detached one is owned by the caller.
- */
+/* By place instead of name; item is a child of container. The detached one is owned by the
+ * caller. */
 cJSON *json_detach_item(cJSON *container, cJSON *item);
 /* keeps a member's name */
 void json_replace_item(cJSON *container, cJSON *item, cJSON *take_value);

@@ -8,8 +8,8 @@
 #include "apiserver/base/mem.h"
 
 #define DUPLICATES_MAX 100 /* Source: sigs.k8s.io/json */
-#define PATH_MAX_BYTES                                                                             \
-    ((size_t)8 << 10) /* a longer path of a repeated key is cut between two steps */
+/* A longer path of a repeated key is cut between two steps. */
+#define PATH_MAX_BYTES ((size_t)8 << 10)
 
 enum expect {
     EXPECT_VALUE,

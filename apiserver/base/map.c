@@ -140,9 +140,8 @@ void map_each(const struct map *m, bool (*fn)(void *ctx, const char *key, void *
 
 /* ---- ordered map ---- */
 
-#define OMAP_HEIGHT_MAX                                                                            \
-    16 /* a quarter of the nodes reach each next level: enough for 4^16 keys                       \
-        */
+/* A quarter of the nodes reach each next level: enough for 4^16 keys. */
+#define OMAP_HEIGHT_MAX 16
 
 struct onode {
     void *value;

@@ -42,8 +42,8 @@ size_t str_utf8_count(const char *s); /* characters */
 /* Length of s, which has len bytes, cut to max bytes without splitting a character. */
 size_t str_utf8_cut(const char *s, size_t len, size_t max);
 
-/* Ordered list of name/value pairs (HTTP headers, query, labels). Strings are owned. Starts as {0}.
- */
+/* Ordered list of name/value pairs (HTTP headers, query, labels). Strings are owned. Starts as
+ * {0}. */
 struct pair {
     char *name, *value;
 };

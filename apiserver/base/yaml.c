@@ -568,8 +568,8 @@ static bool may_be_json(const char *p, size_t n)
     return i < n && (p[i] == '{' || p[i] == '[');
 }
 
-/* Numbers with fraction or exponent become what the YAML reader would have made of them: 2.0 is 2.
- */
+/* Numbers with fraction or exponent become what the YAML reader would have made of them: 2.0 is
+ * 2. */
 static void round_numbers(cJSON *tree)
 {
     SCOPED(json_stack_fini) struct json_stack todo = {0};

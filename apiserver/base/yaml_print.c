@@ -8,8 +8,8 @@
 #include "apiserver/base/yaml.h"
 #include "apiserver/base/yaml_scalar.h"
 
-#define SIMPLE_KEY_MAX                                                                             \
-    1000 /* bytes; longer keys need the explicit form. Source: YAML 1.1, 1024 characters */
+/* Bytes; longer keys need the explicit form. Source: YAML 1.1, 1024 characters. */
+#define SIMPLE_KEY_MAX 1000
 
 enum place { AT_TOP, AFTER_KEY, AFTER_DASH };
 

@@ -57,8 +57,8 @@ static int digit_value(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : 16;
 }
 
-/* An integer of at most 64 bits as decimal text; false when s is none. A sign limits it to int64.
- */
+/* An integer of at most 64 bits as decimal text; false when s is none. A sign limits it to
+ * int64. */
 static bool read_int(const char *s, char out[32])
 {
     bool has_sign = *s == '-' || *s == '+', negative = *s == '-';

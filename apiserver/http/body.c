@@ -8,9 +8,8 @@
 #include "openapi/wire.h"
 
 #define FINDINGS_MAX 100
-#define EXCERPT                                                                                    \
-    30 /* bytes of the body that an error repeats. Source: docs/kubernetes-api.md 15               \
-        */
+/* Bytes of the body that an error repeats. Source: docs/kubernetes-api.md 15. */
+#define EXCERPT 30
 
 const char *body_go_type(const cJSON *node)
 {
@@ -329,8 +328,8 @@ static int bad_operation(const cJSON *node, const char *into, struct err *err)
                    into);
 }
 
-/* Operations that do not decode, which is another thing than operations that cannot be carried out.
- */
+/* Operations that do not decode, which is another thing than operations that cannot be carried
+ * out. */
 static int check_operations(const cJSON *operations, struct err *err)
 {
     const cJSON *operation, *member;

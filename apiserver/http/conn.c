@@ -21,9 +21,8 @@
 #include "apiserver/http/pump.h"
 
 #define LINGER_MS 1000 /* for a client to notice the end */
-#define OUT_BYTES                                                                                  \
-    ((size_t)64 << 10) /* sent at once, about: what the kernel makes one packet of                 \
-                        */
+/* Sent at once, about: what the kernel makes one packet of. */
+#define OUT_BYTES ((size_t)64 << 10)
 
 static struct metric open_connections = {
     .name = "agent_sandbox_http_connections",
@@ -116,8 +115,8 @@ static void run_linger(struct conn *c)
 
 /* ---- TLS ---- */
 
-/* What an SSL call's result means. Sending is no concern of it, but for alerts that are to go out.
- */
+/* What an SSL call's result means. Sending is no concern of it, but for alerts that are to go
+ * out. */
 static enum conn_io judge_ssl(struct conn *c, int r)
 {
     switch (SSL_get_error(c->ssl, r)) {

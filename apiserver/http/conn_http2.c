@@ -1,7 +1,7 @@
 /* HTTP/2: what was decrypted goes straight into the session, what the session has to say is
  * encrypted, all on the pump's thread. The client is always read, or two sides that both wait for
- * the other to read would do so for ever; what that could make us keep has ceilings in the session.
- */
+ * the other to read would do so for ever; what that could make us keep has ceilings in the
+ * session. */
 #include "apiserver/base/log.h"
 #include "apiserver/http/conn.h"
 #include "apiserver/http/h2.h"

@@ -16,9 +16,8 @@
 #include "apiserver/base/secure.h"
 #include "apiserver/base/subject.h"
 
-#define PATIENCE_MS                                                                                \
-    ((int64_t)10000)  /* until the handshake is done. Source: client-go, net/http                  \
-                       */
+/* Until the handshake is done. Source: client-go, net/http. */
+#define PATIENCE_MS ((int64_t)10000)
 #define DIALS_MAX 128 /* at once: each holds a worker */
 #define READ_BYTES ((size_t)16 << 10)
 #define USER_PREFIX "system:node:"

@@ -219,8 +219,8 @@ static void add_requirements(const struct request *req, cJSON **ret_fields, cJSO
     selector_free(s);
 }
 
-/* Writing a role or binding is giving rights away, which is a right of its own; taking them is not.
- */
+/* Writing a role or binding is giving rights away, which is a right of its own; taking them is
+ * not. */
 static bool gives_rights(const struct request *req)
 {
     return req->route.kind && req->route.kind->write_verb && is_write(req) &&

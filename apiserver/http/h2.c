@@ -13,8 +13,8 @@
 
 #define STREAM_WINDOW (256 << 10)      /* bytes of a body that a client may send ahead */
 #define CONNECTION_WINDOW (1024 << 10) /* of all bodies together */
-#define HEADERS_DROPPED_MAX                                                                        \
-    (4 * H2_HEADERS_MAX)     /* read from a head that is too large, for the 431 */
+/* Read from a head that is too large, for the 431. */
+#define HEADERS_DROPPED_MAX (4 * H2_HEADERS_MAX)
 #define CONTINUATIONS_MAX 64 /* frames of a header block; 64 KiB in frames of a kilobyte */
 #define ACKS_MAX 1000        /* answers to pings and settings that wait to be sent */
 #define QUEUE_MAX (4 * (size_t)H2_STREAMS_MAX) /* frames that wait to be sent, without DATA */

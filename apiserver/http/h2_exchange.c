@@ -14,9 +14,8 @@
 #include "apiserver/base/mem.h"
 #include "apiserver/http/respond.h"
 
-#define EXCHANGE_BYTES                                                                             \
-    ((size_t)2 << 10)         /* taken from the budget for a request, besides its head             \
-                               */
+/* Taken from the budget for a request, besides its head. */
+#define EXCHANGE_BYTES ((size_t)2 << 10)
 #define FIELD_BYTES 32        /* counted for a header field besides its text. RFC 9113, 6.5.2 */
 #define BODY_TIMEOUT_MS 60000 /* from the end of a request's head to the end of its body */
 /* So many times max_body is read of a body that is too large before its answer: there are clients

@@ -1,5 +1,5 @@
-/* Answers reviews from the roles, bindings and accounts that this server stores itself. Any thread.
- */
+/* Answers reviews from the roles, bindings and accounts that this server stores itself. Any
+ * thread. */
 #pragma once
 
 #include "apiserver/auth/auth.h"

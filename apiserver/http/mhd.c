@@ -22,8 +22,8 @@
 /* Bytes a connection may use for one request's head and the answer's: 64 KiB of headers and what is
  * made of them. Pages that are not touched cost nothing. */
 #define CONNECTION_MEMORY ((size_t)96 << 10)
-#define DRAIN_FACTOR                                                                               \
-    8 /* this many times max_body is read from a body that is too large, for the 413 to arrive */
+/* This many times max_body is read from a body that is too large, for the 413 to arrive. */
+#define DRAIN_FACTOR 8
 #define STREAM_BLOCK 1024 /* bytes libmicrohttpd would read at once from a stream */
 
 struct mhd {

@@ -21,8 +21,8 @@ int params_list(const struct pairs *params, bool is_watch, struct list_options *
                 struct err *err);
 /* The version that a list must have. Errors: ERR_BAD_REQUEST. */
 int params_list_version(const struct list_options *o, struct read_version *ret, struct err *err);
-/* resourceVersion of GET and watch: "" and NULL are the latest. Errors: ERR_UNKNOWN with Go's text.
- */
+/* resourceVersion of GET and watch: "" and NULL are the latest. Errors: ERR_UNKNOWN with Go's
+ * text. */
 int params_version(const char *text, struct read_version *ret, struct err *err);
 /* The two selectors, that of a name in the path (may be "") included. Errors: ERR_BAD_REQUEST. */
 int params_selector(const struct kind *kind, const struct list_options *o, const char *path_name,

@@ -27,9 +27,8 @@
 #define FDS_PER_CONNECTION ((size_t)3) /* TCP and the pair */
 #define FDS_OTHER ((size_t)256)
 #define QUEUE_PER_WORKER 32 /* requests that wait for a worker */
-#define BODIES_MAX                                                                                 \
-    ((size_t)512 << 20) /* bytes of all requests that are under way; beyond it 429                 \
-                         */
+/* Bytes of all requests that are under way; beyond it 429. */
+#define BODIES_MAX ((size_t)512 << 20)
 
 struct server {
     struct server_config config; /* with defaults filled in */

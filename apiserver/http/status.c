@@ -8,8 +8,8 @@
 #include "apiserver/base/mem.h"
 #include "apiserver/http/respond.h"
 
-#define WARNINGS_BUDGET                                                                            \
-    4096 /* characters of all warnings together. Source: docs/kubernetes-api.md 22.3 */
+/* Characters of all warnings together. Source: docs/kubernetes-api.md 22.3. */
+#define WARNINGS_BUDGET 4096
 #define WARNING_SHORT 256 /* characters of each once the budget is exceeded */
 
 static void set_if(cJSON *object, const char *name, const char *value)

@@ -24,9 +24,8 @@
 #include "apiserver/http/mailbox.h"
 
 #define TUNNELS_MAX 1000
-#define IDLE_MS                                                                                    \
-    ((int64_t)4 * 3600 * 1000)   /* Source: kubelet's streaming-connection-idle-timeout            \
-                                  */
+/* Source: kubelet's streaming-connection-idle-timeout. */
+#define IDLE_MS ((int64_t)4 * 3600 * 1000)
 #define HALF_MS ((int64_t)30000) /* for a node that says nothing after its client has ended */
 #define SCRATCH ((size_t)16 << 10)
 #define LOG_BYTES ((size_t)64 << 10) /* that wait for a client */

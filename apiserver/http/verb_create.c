@@ -1,5 +1,5 @@
-/* POST. The name in the URL, if there is one, is not looked at. Source: docs/kubernetes-api.md 15.
- */
+/* POST. The name in the URL, if there is one, is not looked at. Source: docs/kubernetes-api.md
+ * 15. */
 #include "apiserver/base/mem.h"
 #include "apiserver/http/body.h"
 #include "apiserver/http/handler.h"

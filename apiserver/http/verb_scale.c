@@ -77,8 +77,8 @@ static cJSON *column(const char *name, const char *text)
     return c;
 }
 
-/* Name and age are those of a kind without columns of its own; the two numbers stand between them.
- */
+/* Name and age are those of a kind without columns of its own; the two numbers stand between
+ * them. */
 static const struct kind *without_columns(const struct kind *kind, struct kind *space)
 {
     *space = *kind;

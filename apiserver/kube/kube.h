@@ -37,8 +37,8 @@ struct kube_call {
     int64_t timeout_ms;       /* 0 = 10,000 */
 };
 /* ret (may be NULL) gets the answer's tree. A Status answer becomes err: code by status and reason,
- * message and details kept. Other errors as fetch_do. Writes are never repeated by this function.
- */
+ * message and details kept. Other errors as fetch_do. Writes are never repeated by this
+ * function. */
 int kube_do(struct kube *k, const struct kube_call *call, cJSON **ret, struct err *err);
 
 /* List and watch of one resource, resumed for ever. Callbacks run on one thread of the reflector's

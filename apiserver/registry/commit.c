@@ -183,8 +183,8 @@ static int give_up(struct err *err)
     return err_set(err, ERR_UNDETERMINED, "the outcome of a write is not known");
 }
 
-/* The read-back of an unknown outcome: until the store answers or time is up (-ERR_UNDETERMINED).
- */
+/* The read-back of an unknown outcome: until the store answers or time is up
+ * (-ERR_UNDETERMINED). */
 static int read_back(const struct commit *c, const char *key, enum finding *ret, int64_t *ret_rev,
                      struct store_kv *ret_kv, struct err *err)
 {
@@ -231,8 +231,8 @@ static int try_once(const struct commit *c, const char *key, bool is_again,
     }
     enum finding finding = OTHERS;
     if (rc == 0) {
-        /* An earlier try may have happened after it was read back, and be what this one ran into.
-         */
+        /* An earlier try may have happened after it was read back, and be what this one ran
+         * into. */
         if (is_again)
             finding = judge_state(c, &res.current[0], res.rev, ret_rev);
         *ret = finding == OURS ? COMMITTED : judge_refusal(c, res.current);

@@ -16,8 +16,8 @@ static int refuse_taken(const struct table *t, const char *name, const struct ob
 }
 
 /* The version that a client sent. A create may name none or 0, and a dry run any, since
- * kube-apiserver's store alone refuses one; what is no number at all is ignored, as upstream does.
- */
+ * kube-apiserver's store alone refuses one; what is no number at all is ignored, as upstream
+ * does. */
 static int check_version(const cJSON *object, const struct write_options *opts, struct err *err)
 {
     uint64_t rev;

@@ -10,8 +10,8 @@
 #include "apiserver/base/scan.h"
 #include "openapi/kinds.h"
 
-/* What the walk finds; pieces point into the bytes. Strings are as they stand between their quotes.
- */
+/* What the walk finds; pieces point into the bytes. Strings are as they stand between their
+ * quotes. */
 struct index {
     struct scan_piece api_version, kind, name, namespace_name, uid;
     struct scan_piece *labels;   /* key, value, key, value, ... */

@@ -1,6 +1,6 @@
 /* The patch is walked beside the table and the object, which is changed in place. Lists are merged
- * through a map from the printed key to the item, so that a long patch of a long list stays cheap.
- */
+ * through a map from the printed key to the item, so that a long patch of a long list stays
+ * cheap. */
 #include "apiserver/registry/patch_strategic.h"
 
 #include <stdlib.h>

@@ -14,8 +14,8 @@
 
 #define PAGE_KEYS 500
 #define PAGE_MS 10000 /* for one page */
-#define HISTORY_AT_START                                                                           \
-    5000 /* revisions before the load that are asked for; a restart should not read much */
+/* Revisions before the load that are asked for; a restart should not read much. */
+#define HISTORY_AT_START 5000
 #define RETRY_MIN_MS 100
 #define RETRY_MAX_MS 2000
 

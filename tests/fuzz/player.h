@@ -10,8 +10,8 @@
 
 #define PLAYER_FOR_PORTS 0x08
 #define PLAYER_ECHOES 0x10 /* what comes is sent back */
-#define PLAYER_ANSWERS                                                                             \
-    0x20 /* a stream is ended when the peer has ended it, and when another is gone */
+/* A stream is ended when the peer has ended it, and when another is gone. */
+#define PLAYER_ANSWERS 0x20
 #define PLAYER_REFUSES 0x40 /* every other stream */
 #define PLAYER_CLOSES 0x80  /* at the end */
 

@@ -175,8 +175,8 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
     return remove(path);
 }
 
-/* What an attempt left: its address stands in there, and an etcd of another one would wait for it.
- */
+/* What an attempt left: its address stands in there, and an etcd of another one would wait for
+ * it. */
 static void remove_data(const struct etcd_server *s)
 {
     SCOPED_FREE char *data = xasprintf("%s/data", s->dir);

@@ -21,8 +21,8 @@ struct world {
     struct registry *registry;
     struct registry_config config;
 };
-/* config may be NULL; its store, kinds and admit are filled in. Waits until the registry is synced.
- */
+/* config may be NULL; its store, kinds and admit are filled in. Waits until the registry is
+ * synced. */
 void world_start(struct world *w, const struct registry_config *config);
 void world_start_registry(
     struct world *w); /* another one on the same store, after world_stop_registry */

@@ -84,8 +84,8 @@ START_TEST(reads)
 }
 END_TEST
 
-/* The texts and lines that a kube-apiserver answers, where it has been recorded; else Go's rules.
- */
+/* The texts and lines that a kube-apiserver answers, where it has been recorded; else Go's
+ * rules. */
 static const struct {
     const char *in, *text;
 } bad[] = {

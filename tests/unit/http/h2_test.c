@@ -396,8 +396,8 @@ START_TEST(test_too_many)
 END_TEST
 
 /* What was taken back before a worker came to it is not run. 20 are with the workers, 20 wait and
- * are taken back, 12 more wait; that the next one finds no room says that all before it are known.
- */
+ * are taken back, 12 more wait; that the next one finds no room says that all before it are
+ * known. */
 START_TEST(test_taken_back_is_not_run)
 {
     transport_start((struct server_config){.workers = 1});
@@ -522,8 +522,8 @@ static void put_head(struct buf *out, int32_t id, const char *const *fields)
                  block.data, block.len);
 }
 
-/* Statuses that HPACK's static table has are one byte; the others a literal with the name from it.
- */
+/* Statuses that HPACK's static table has are one byte; the others a literal with the name from
+ * it. */
 static int status_of(const struct h2_frame *f)
 {
     static const int known[] = {200, 204, 206, 304, 400, 404, 500};

@@ -212,8 +212,8 @@ END_TEST
 /* ---- who does not take stops who sends ---- */
 
 #define FLOOD ((size_t)256 << 20)
-#define KEPT_MAX                                                                                   \
-    ((size_t)64 << 20) /* by the kernel's sockets, too, whose sizes grow by themselves */
+/* By the kernel's sockets, too, whose sizes grow by themselves. */
+#define KEPT_MAX ((size_t)64 << 20)
 #define NO_ROOM_MS 500
 
 static struct { /* of this test's node */

@@ -253,8 +253,8 @@ END_TEST
 /* ---- who is full stops who sends ---- */
 
 #define FLOOD ((size_t)256 << 20)
-#define KEPT_MAX                                                                                   \
-    ((size_t)64 << 20) /* by the kernel's sockets, too, whose sizes grow by themselves */
+/* By the kernel's sockets, too, whose sizes grow by themselves. */
+#define KEPT_MAX ((size_t)64 << 20)
 
 struct sender {
     pthread_t thread;

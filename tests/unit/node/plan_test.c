@@ -6,8 +6,8 @@
 
 /* One row is a moment of a Pod: its containers, one letter each for kind (i s m) and for state
  * (- none, c created, r running, R running and started, u unhealthy, 0 ended well, 1 failed), and
- * what the plan makes of it: an act for each (. leave, + start, x stop, w back-off) and the rest.
- */
+ * what the plan makes of it: an act for each (. leave, + start, x stop, w back-off) and the
+ * rest. */
 #define NOW 10000000
 
 enum { PAUSE = 1, TERMINATING = 2, LATE = 4 };

@@ -254,8 +254,8 @@ START_TEST(test_union)
 }
 END_TEST
 
-/* Who guards addresses: each Pod of this node, and nobody else, stands in the sets of the bridge.
- */
+/* Who guards addresses: each Pod of this node, and nobody else, stands in the sets of the
+ * bridge. */
 START_TEST(test_identity)
 {
     struct fixture *f = fixture_new("");

@@ -1,5 +1,5 @@
-/* A session over SPDY between a peer made of the codec and a user that writes down what it is told.
- */
+/* A session over SPDY between a peer made of the codec and a user that writes down what it is
+ * told. */
 #include "node/spdy_session.h"
 
 #include "tests/unit/node/spdy_fixture.h"

@@ -8,8 +8,8 @@
 #include "reconcile/child_cache.h"
 #include "tests/lib/suite.h"
 
-/* A script of what happens: kind of step, name, revision. Pods belong to the Sandbox of their name.
- */
+/* A script of what happens: kind of step, name, revision. Pods belong to the Sandbox of their
+ * name. */
 enum step { EVENT, GONE, ANSWER, UNLABELLED_ANSWER, LIST, LIST_EMPTY };
 struct happening {
     enum step step;

@@ -288,8 +288,8 @@ START_TEST(test_adoption_patch)
 }
 END_TEST
 
-/* A reference that names the owner already, even an old incarnation of it, gives way in its place.
- */
+/* A reference that names the owner already, even an old incarnation of it, gives way in its
+ * place. */
 START_TEST(test_owner_reference_is_replaced)
 {
     SCOPED(json_free_p) cJSON *sandbox = sandbox_of("", "{}", "{}");

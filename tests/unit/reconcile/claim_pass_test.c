@@ -278,8 +278,8 @@ END_TEST
 
 /* ---- who is taken ---- */
 
-/* C-t114, C-t115, C-t172: a younger one that is ready goes first; who is passed by keeps its place.
- */
+/* C-t114, C-t115, C-t172: a younger one that is ready goes first; who is passed by keeps its
+ * place. */
 START_TEST(test_order_of_members) /* IL-050 */
 {
     pool_world_member(reg(), "p-1", "", MEMBER_ADDRESS);

@@ -618,8 +618,8 @@ START_TEST(test_goes_with_its_owners)
 }
 END_TEST
 
-/* An owner made anew under its name is another; one of a kind that is not served counts as there.
- */
+/* An owner made anew under its name is another; one of a kind that is not served counts as
+ * there. */
 START_TEST(test_who_an_owner_is)
 {
     SCOPED(object_unref_p) struct object *before = make_owner("a");

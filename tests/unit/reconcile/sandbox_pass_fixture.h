@@ -37,8 +37,8 @@ static inline int64_t deadline(void)
     return clock_monotonic_ms(&clock_system) + CALL_MS;
 }
 
-/* Deadlines are of the real clock, as the registry's are; a test may set the passes' clock ahead.
- */
+/* Deadlines are of the real clock, as the registry's are; a test may set the passes' clock
+ * ahead. */
 static inline int64_t ahead_unix_ms(const struct clock *c)
 {
     (void)c;

@@ -269,8 +269,8 @@ START_TEST(test_transition_time)
 }
 END_TEST
 
-/* What a condition becomes from an earlier one: status of the type before and after, "" = absent.
- */
+/* What a condition becomes from an earlier one: status of the type before and after, "" =
+ * absent. */
 static const struct follow_row {
     const char *id, *spec, *type, *before, *after;
     bool pod_failed, moves;

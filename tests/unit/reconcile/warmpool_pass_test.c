@@ -731,8 +731,8 @@ static void pods_wait(void)
     }
 }
 
-/* Passes as they are wished for until so much time has gone. Returns how many Sandboxes were made.
- */
+/* Passes as they are wished for until so much time has gone. Returns how many Sandboxes were
+ * made. */
 static size_t live(int64_t ms)
 {
     size_t made = 0;
@@ -1031,8 +1031,8 @@ START_TEST(test_no_rate) /* W-t114 */
 }
 END_TEST
 
-/* W-t092: what one pool has used up, and when it may go on, does not depend on another one's end.
- */
+/* W-t092: what one pool has used up, and when it may go on, does not depend on another one's
+ * end. */
 START_TEST(test_other_pool_goes)
 {
     restart(&(struct warmpool_settings){.max_refill_rate = 2});

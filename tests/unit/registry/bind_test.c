@@ -412,8 +412,8 @@ static enum memstore_fault fail_nth(void *ctx, const char *call, uint64_t n)
 static const enum memstore_fault kinds_of_fault[] = {
     MEMSTORE_UNAVAILABLE, MEMSTORE_UNDETERMINED_DONE, MEMSTORE_UNDETERMINED_LOST};
 
-/* Whatever the answer was: the claim is bound to one member that is its own, or there is neither.
- */
+/* Whatever the answer was: the claim is bound to one member that is its own, or there is
+ * neither. */
 static void check_whole(int rc, const cJSON *answer, size_t n_members)
 {
     SCOPED(json_free_p) cJSON *claim = pool_world_read(reg(), &kind_sandbox_claim, "c");

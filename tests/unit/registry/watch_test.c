@@ -51,8 +51,8 @@ static void open_watch(struct reader *r, const struct watch_request *req)
     ck_assert_msg(rc == 0, "%s", err_text(&err));
 }
 
-/* Waits for the next event: 1, or -1 at the end. Relies on wake alone once watch_next has said 0.
- */
+/* Waits for the next event: 1, or -1 at the end. Relies on wake alone once watch_next has said
+ * 0. */
 static int next(struct reader *r, struct watch_event *ret)
 {
     for (int i = 0; i < 5000; i++) {

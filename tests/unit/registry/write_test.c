@@ -380,8 +380,8 @@ START_TEST(test_race)
 }
 END_TEST
 
-/* The cache is behind, on purpose: a refusal and a "nothing to do" are checked against the store.
- */
+/* The cache is behind, on purpose: a refusal and a "nothing to do" are checked against the
+ * store. */
 START_TEST(test_stale_cache)
 {
     SCOPED(object_unref_p) struct object *made = world_create(&w, "ns", "a", "");
