@@ -72,10 +72,6 @@ int admit(const struct admit_env *env, const struct admit_request *req, cJSON *o
 void admit_record(const struct admit_env *env, const struct kind *kind, const char *manager,
                   const cJSON *before, cJSON *object);
 
-/* Names, shared with others. Each returns NULL when right, else the text of the failure
- * (static). */
-const char *name_check_subdomain(const char *s);
-const char *name_check_label(const char *s);
 /* Writes the failures of a label key (qualified name) / value as causes on field. Returns their
  * number. */
 size_t name_check_label_key(const char *s, const char *field, struct err *causes);

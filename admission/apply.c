@@ -33,7 +33,7 @@ static int check_map(const cJSON *patch, struct err *err)
 }
 
 /* group/version, Kind=kind as Go prints it: a version that is none counts as nothing at all. */
-char *apply_type_text(const cJSON *object)
+static char *type_text(const cJSON *object)
 {
     const char *version = json_str_or(object, "apiVersion", ""), *slash = strchr(version, '/');
     if (!*version || (slash && strchr(slash + 1, '/')))
@@ -48,7 +48,7 @@ int apply_check_type(const cJSON *patch, const char *version, const char *kind, 
     if (strcmp(json_str_or(patch, "apiVersion", ""), version) == 0 &&
         strcmp(json_str_or(patch, "kind", ""), kind) == 0)
         return 0;
-    SCOPED_FREE char *given = apply_type_text(patch);
+    SCOPED_FREE char *given = type_text(patch);
     return err_set(err, ERR_BAD_REQUEST, "invalid object type: %s", given);
 }
 
@@ -67,7 +67,7 @@ int apply_check_fits(const cJSON *tree, const struct shape *shape, const char *w
     SCOPED(buf_fini) struct buf why = {0};
     if (merge_fits(tree, shape, may_repeat, &why))
         return 0;
-    SCOPED_FREE char *type = apply_type_text(tree);
+    SCOPED_FREE char *type = type_text(tree);
     return err_set(err, ERR_UNKNOWN, "failed to create typed %s object (%s/%s; %s): %s", what,
                    json_str_or(tree, "metadata.namespace", ""),
                    json_str_or(tree, "metadata.name", ""), type, buf_cstr(&why));

@@ -6,7 +6,6 @@
 #include "admission/managers.h"
 
 /* ---- apply.c ---- */
-char *apply_type_text(const cJSON *object); /* group/version, Kind=kind; owned */
 int apply_check_type(const cJSON *patch, const char *version, const char *kind, struct err *err);
 int apply_check_managers(const cJSON *patch, struct err *err); /* a patch names no managers */
 /* what is "patch" or "live", for the text. */

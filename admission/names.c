@@ -84,24 +84,6 @@ static bool is_name_part(const char *p, size_t n)
     return true;
 }
 
-const char *name_check_subdomain(const char *s)
-{
-    size_t n = strlen(s);
-    if (n > SUBDOMAIN_MAX)
-        return "must be no more than 253 characters";
-    return is_subdomain(s, n) ? NULL : subdomain_text;
-}
-
-const char *name_check_label(const char *s)
-{
-    size_t n = strlen(s);
-    if (n > LABEL_MAX)
-        return "must be no more than 63 bytes";
-    if (is_dns_label(s, n))
-        return NULL;
-    return strchr(s, '.') && is_subdomain(s, n) ? "must not contain dots" : label_text;
-}
-
 static void refuse(struct err *causes, const char *field, const char *value, const char *what,
                    const char *text)
 {

@@ -79,7 +79,8 @@ static cJSON *spec_of(const struct create_common *common, const char *name, cons
 
 /* ---- the pause container ---- */
 
-const char *create_hostname(const cJSON *pod)
+/* The host name that a Pod's containers have. */
+static const char *hostname_of(const cJSON *pod)
 {
     return json_str_or(pod, "spec.hostname", pod_text(pod, "metadata.name"));
 }
@@ -88,7 +89,7 @@ cJSON *create_pause(const struct create_common *common, const char *image, unsig
 {
     SCOPED_FREE char *name =
         xasprintf("%s.pause.%u", pod_text(common->pod, "metadata.uid"), attempt);
-    const char *host = create_hostname(common->pod);
+    const char *host = hostname_of(common->pod);
     SCOPED_FREE char *short_host = xstrndup(host, strnlen(host, HOSTNAME_MAX));
     cJSON *spec = spec_of(common, name, image), *networks = json_object(), *drop = json_array();
     json_push(drop, json_string("ALL"));

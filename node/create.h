@@ -25,5 +25,3 @@ struct create_container { /* borrowed */
 /* Errors: ERR_FORBIDDEN it would run as root and must not. */
 int create_container(const struct create_common *common, const struct create_container *c,
                      cJSON **ret, struct err *err);
-/* The host name that a Pod's containers have. */
-const char *create_hostname(const cJSON *pod);

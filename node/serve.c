@@ -60,7 +60,9 @@ static const char *phrase_of(int status)
     return "Internal Server Error";
 }
 
-void visit_answer(struct visit *v, int status, const char *type, const char *body, size_t n)
+/* text/plain unless type says otherwise. */
+static void answer_in_full(struct visit *v, int status, const char *type, const char *body,
+                           size_t n)
 {
     int64_t until_ms = clock_monotonic_ms(&clock_system) + ANSWER_MS;
     SCOPED(buf_fini) struct buf answer = {0};
@@ -76,7 +78,7 @@ void visit_answer(struct visit *v, int status, const char *type, const char *bod
 void visit_fail(struct visit *v, const struct err *err)
 {
     const char *text = err->code == ERR_UNAUTHORIZED ? "Unauthorized" : err_text(err);
-    visit_answer(v, err_status(err->code), NULL, text, strlen(text));
+    answer_in_full(v, err_status(err->code), NULL, text, strlen(text));
 }
 
 /* ---- what requests have in common ---- */
@@ -109,7 +111,7 @@ bool visit_flag(const struct visit *v, const char *name)
 
 static void visit_health(struct visit *v)
 {
-    visit_answer(v, 200, NULL, "ok", 2);
+    answer_in_full(v, 200, NULL, "ok", 2);
 }
 
 /* Source: the kubelet's InstallDebuggingHandlers; a Pod's uid may stand before the container. */

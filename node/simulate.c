@@ -25,6 +25,12 @@ struct node {
     bool is_registered;
 };
 
+/* What was done so far, for the last line of the log. */
+struct counts {
+    int64_t bound, statuses, ended; /* Pods bound to a node, status writes, Pods deleted */
+    int64_t refused;                /* calls that the cluster answered with an error */
+};
+
 struct simulation {
     struct simulation_config config;
     struct loop *loop, *node_loop;
@@ -35,7 +41,7 @@ struct simulation {
     struct map *by_name;  /* node's name -> struct node */
     struct node *nodes;
     struct address_space *addresses;
-    struct simulation_counts counts;
+    struct counts counts;
 };
 
 static int64_t now_ms(const struct simulation *s)
@@ -294,7 +300,7 @@ static void prepare(struct simulation *s, struct pod *p, struct step *t)
 
 static void count(struct simulation *s, const struct step *t, int rc)
 {
-    struct simulation_counts *c = &s->counts;
+    struct counts *c = &s->counts;
     c->refused += rc < 0;
     if (rc == 0) {
         c->bound += t->plan.act == POD_BIND;
@@ -468,12 +474,4 @@ void simulation_stop(struct simulation *s)
     address_space_free(s->addresses);
     pthread_mutex_destroy(&s->lock);
     free(s);
-}
-
-struct simulation_counts simulation_counts(struct simulation *s)
-{
-    pthread_mutex_lock(&s->lock);
-    struct simulation_counts c = s->counts;
-    pthread_mutex_unlock(&s->lock);
-    return c;
 }

@@ -21,10 +21,3 @@ struct simulation;
 struct simulation *simulation_start(const struct simulation_config *config);
 /* Waits for calls under way; frees. Nodes and Pods stay as they are, as when a kubelet ends. */
 void simulation_stop(struct simulation *s);
-
-/* What it has done so far; for tests and the last line of the log. */
-struct simulation_counts {
-    int64_t bound, statuses, ended; /* Pods bound to a node, status writes, Pods deleted */
-    int64_t refused;                /* calls that the cluster answered with an error */
-};
-struct simulation_counts simulation_counts(struct simulation *s);

@@ -17,8 +17,6 @@ struct visit {
     struct buf rest; /* what came behind the head */
 };
 
-/* Answers in full: text/plain unless type says otherwise. */
-void visit_answer(struct visit *v, int status, const char *type, const char *body, size_t n);
 void visit_fail(struct visit *v, const struct err *err); /* its status and text */
 /* The Pod of parts 1 and 2. Errors: ERR_NOT_FOUND. */
 int visit_find_pod(struct visit *v, cJSON **ret, struct err *err);

@@ -31,7 +31,10 @@ static bool takes_public_resolvers(const cJSON *template, const cJSON *pod_spec)
            !*json_str_or(pod_spec, "dnsPolicy", "");
 }
 
-void blueprint_secure_pod(const cJSON *template, cJSON *pod_spec)
+/* C19: no token of a service account unless asked for; public resolvers where the built-in policy
+ * cuts cluster DNS off and the template names no dnsPolicy (a dnsConfig without one is replaced, as
+ * in the original). */
+static void secure_pod(const cJSON *template, cJSON *pod_spec)
 {
     if (!cJSON_IsBool(json_get(pod_spec, "automountServiceAccountToken")))
         json_set_bool(pod_spec, "automountServiceAccountToken", false);
@@ -84,7 +87,7 @@ cJSON *blueprint_spec(const cJSON *template)
     cJSON *spec = copy_members(template);
     cJSON *pod_spec = json_ensure_object(json_ensure_object(spec, "podTemplate"), "spec");
     spell_out(spec, pod_spec);
-    blueprint_secure_pod(template, pod_spec);
+    secure_pod(template, pod_spec);
     return spec;
 }
 
@@ -120,7 +123,7 @@ static bool same_pod_spec(const cJSON *template, const cJSON *sandbox_spec)
     SCOPED(json_free_p) cJSON *wanted = json_copy(json_at(template, "spec.podTemplate.spec"));
     if (!wanted)
         wanted = json_object();
-    blueprint_secure_pod(template, wanted);
+    secure_pod(template, wanted);
     return semantic_equal(&shape_pod_spec, wanted, json_at(sandbox_spec, "podTemplate.spec"));
 }
 
@@ -144,7 +147,7 @@ bool blueprint_equals(const cJSON *template, const cJSON *sandbox_spec)
            same_pod_spec(template, sandbox_spec);
 }
 
-bool blueprint_is_current(const struct blueprint *b, const cJSON *sandbox, bool trust_label)
+static bool is_current(const struct blueprint *b, const cJSON *sandbox, bool trust_label)
 {
     if (trust_label && str_equal(meta_label(sandbox, LABEL_BLUEPRINT_HASH), b->hash))
         return true;
@@ -154,5 +157,5 @@ bool blueprint_is_current(const struct blueprint *b, const cJSON *sandbox, bool 
 bool blueprint_is_stale(const struct blueprint *b, const cJSON *sandbox, bool trust_labels)
 {
     return !str_equal(meta_label(sandbox, LABEL_TEMPLATE_REF_HASH), b->ref_hash) ||
-           !blueprint_is_current(b, sandbox, trust_labels);
+           !is_current(b, sandbox, trust_labels);
 }

@@ -25,16 +25,11 @@ void blueprint_init(struct blueprint *ret, const cJSON *template);
 
 /* The spec of a new Sandbox, with secure defaults; the caller's. */
 cJSON *blueprint_spec(const cJSON *template);
-/* C19: no token of a service account unless asked for; public resolvers where the built-in policy
- * cuts cluster DNS off and the template names no dnsPolicy (a dnsConfig without one is replaced, as
- * in the original). */
-void blueprint_secure_pod(const cJSON *template, cJSON *pod_spec);
 bool template_is_managed(const cJSON *template); /* networkPolicyManagement is not Unmanaged */
 
 /* Same pod spec (with secure defaults), volume claims (name and spec, in order) and service;
  * metadata never counts. */
 bool blueprint_equals(const cJSON *template, const cJSON *sandbox_spec);
-/* The Sandbox carries the present hash, or is equal. trust_label = false compares in any case. */
-bool blueprint_is_current(const struct blueprint *b, const cJSON *sandbox, bool trust_label);
-/* W5: not of this template, or not current. One predicate for pools and claims. */
+/* W5: not of this template, or not current: it neither carries the present hash nor is equal.
+ * trust_labels = false compares in any case. One predicate for pools and claims. */
 bool blueprint_is_stale(const struct blueprint *b, const cJSON *sandbox, bool trust_labels);

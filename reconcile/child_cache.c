@@ -45,11 +45,6 @@ const struct child_kind *child_kind_of(enum child child)
     return &child_kinds[child];
 }
 
-const char *cluster_plural(enum child child)
-{
-    return child_kinds[child].plural;
-}
-
 /* ---- entries ---- */
 
 static void entry_free(struct entry *e)

@@ -37,6 +37,3 @@ struct cluster_vtable {
 struct cluster { /* embedded first in each implementation */
     const struct cluster_vtable *v;
 };
-/* The text of child kinds in paths and messages: pods, services, persistentvolumeclaims,
- * networkpolicies. */
-const char *cluster_plural(enum child child);

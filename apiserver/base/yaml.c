@@ -616,21 +616,3 @@ int yaml_parse(const char *p, size_t n, const struct json_opts *opts, cJSON **re
     *ret = steal(&r.root);
     return 0;
 }
-
-int yaml_parse_all(const char *p, size_t n, cJSON **ret, struct err *err)
-{
-    SCOPED(err_fini) struct err own = {0};
-    SCOPED(reader_fini) struct reader r;
-    SCOPED(json_free_p) cJSON *list = json_array();
-    bool more = true;
-    reader_init(&r, p, n, NULL, &own);
-    while (more) {
-        if (!read_document(&r, &more) || !check_duplicates(&r))
-            return err_move(err, &own);
-        if (r.root && !cJSON_IsNull(r.root))
-            json_push(list, steal(&r.root));
-        json_free(steal(&r.root));
-    }
-    *ret = steal(&list);
-    return 0;
-}

@@ -15,6 +15,4 @@ enum yaml_flags { YAML_FIRST_DOCUMENT = 1 << 8 };
 /* Parse p[0..n) under the same limits as json_parse. opts as there (duplicates are reported as
  * `line 5: key "a" already set in map`). Errors: ERR_BAD_REQUEST "yaml: line 1: ...". */
 int yaml_parse(const char *p, size_t n, const struct json_opts *opts, cJSON **ret, struct err *err);
-/* All documents of a stream (empty ones skipped); ret is an array. */
-int yaml_parse_all(const char *p, size_t n, cJSON **ret, struct err *err);
 void yaml_print(const cJSON *tree, struct buf *out); /* block style, ends with a newline */

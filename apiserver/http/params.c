@@ -15,7 +15,9 @@
 
 /* ---- 422 ---- */
 
-int params_invalid(struct err *causes, const char *options_kind, struct err *err)
+/* Adds the overall message of a 422 about options: CreateOptions.meta.k8s.io "" is invalid: ...
+ * Returns 0 when there are no causes. */
+static int invalid(struct err *causes, const char *options_kind, struct err *err)
 {
     return err_invalid(causes, "meta.k8s.io", options_kind, "", err);
 }
@@ -191,7 +193,7 @@ int params_list(const struct pairs *params, bool is_watch, struct list_options *
     (is_watch ? check_watch : check_list)(&o, &causes);
     if (o.limit < 0)
         o.limit = 0;
-    r = params_invalid(&causes, "ListOptions", err);
+    r = invalid(&causes, "ListOptions", err);
     if (r == 0)
         *ret = o;
     return r;
@@ -300,7 +302,7 @@ static int write_options(struct request *req, const char *options_kind, struct e
     name_check_manager(manager ? manager : "", "fieldManager", causes);
     check_dry_run_query(req, &o.dry_run, causes);
     check_validation(pairs_get(&req->params, "fieldValidation"), &o.field_validation, causes);
-    int r = params_invalid(causes, options_kind, err);
+    int r = invalid(causes, options_kind, err);
     if (r < 0)
         return r;
     o.field_manager = manager_of(req);
@@ -470,7 +472,7 @@ int params_delete(struct request *req, struct delete_options *ret, cJSON **ret_t
     if (r < 0)
         return r;
     check_delete(&o, &causes);
-    r = params_invalid(&causes, "DeleteOptions", err);
+    r = invalid(&causes, "DeleteOptions", err);
     if (r < 0)
         return r;
     *ret = o;

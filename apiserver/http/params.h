@@ -5,10 +5,6 @@
 #include "apiserver/http/request.h"
 #include "apiserver/registry/registry.h"
 
-/* Adds the overall message of a 422 about options: CreateOptions.meta.k8s.io "" is invalid: ...
- * Returns 0 when there are no causes. */
-int params_invalid(struct err *causes, const char *options_kind, struct err *err);
-
 struct list_options { /* strings are those of the query, NULL = not given */
     const char *label_selector, *field_selector;
     const char *resource_version, *match, *continue_token;

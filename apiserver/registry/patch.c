@@ -235,7 +235,7 @@ static bool apply(cJSON **doc, const struct operation *o, size_t *copied)
     return strcmp(o->op, "copy") == 0 && copy(*doc, o, copied);
 }
 
-int patch_check_size(const cJSON *patch, struct err *err)
+static int check_size(const cJSON *patch, struct err *err)
 {
     size_t n = json_len(patch);
     if (n <= PATCH_OPERATIONS_MAX)
@@ -251,7 +251,7 @@ int patch_json(const cJSON *doc, const cJSON *patch, cJSON **ret, struct err *er
     SCOPED(json_free_p) cJSON *work = json_copy(doc);
     const cJSON *item;
     size_t copied = 0;
-    if (patch_check_size(patch, err) < 0)
+    if (check_size(patch, err) < 0)
         return -ERR_TOO_LARGE;
     cJSON_ArrayForEach(item, patch)
     {

@@ -15,8 +15,6 @@
  * ERR_TOO_LARGE too many operations; ERR_INVALID an operation does not apply, its text and empty
  * details fixed. */
 int patch_json(const cJSON *doc, const cJSON *patch, cJSON **ret, struct err *err);
-/* Like patch_json for the check of size alone, before anything else is looked at. */
-int patch_check_size(const cJSON *patch, struct err *err);
 /* ret is a new tree; patch is an object. Never fails. */
 void patch_merge(const cJSON *doc, const cJSON *patch, cJSON **ret);
 /* A stored object's managers are raw text until something has to look into them: doc itself when

@@ -6,6 +6,7 @@
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
 #include "reconcile/child.h"
+#include "reconcile/child_cache.h"
 
 static struct fake_cluster *fake(struct cluster *c)
 {
@@ -14,7 +15,7 @@ static struct fake_cluster *fake(struct cluster *c)
 
 static char *object_key(enum child child, const char *ns, const char *name)
 {
-    return xasprintf("%s/%s/%s", cluster_plural(child), ns, name);
+    return xasprintf("%s/%s/%s", child_kind_of(child)->plural, ns, name);
 }
 
 static bool fails(struct cluster *c, struct err *err)
@@ -54,7 +55,8 @@ static bool collect(void *ctx, const char *key, void *value)
 static cJSON *fake_list(struct cluster *c, enum child child, const char *ns, const char *hash)
 {
     (void)ns;
-    struct collected to = {.list = json_array(), .plural = cluster_plural(child), .hash = hash};
+    struct collected to = {
+        .list = json_array(), .plural = child_kind_of(child)->plural, .hash = hash};
     omap_each(fake(c)->objects, NULL, collect, &to);
     return to.list;
 }

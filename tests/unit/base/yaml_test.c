@@ -180,22 +180,6 @@ START_TEST(first_document)
 }
 END_TEST
 
-START_TEST(all_documents)
-{
-    static const char text[] = "# first\na: 1\n---\n---\n# empty\n---\n- b\n...\n---\n{\"c\": 2}\n";
-    SCOPED(json_free_p) cJSON *list = NULL;
-    ck_assert_int_eq(yaml_parse_all(text, strlen(text), &list, NULL), 0);
-    SCOPED_FREE char *out = json_to_str(list);
-    ck_assert_str_eq(out, "[{\"a\":1},[\"b\"],{\"c\":2}]");
-    cJSON *none = NULL;
-    ck_assert_int_eq(yaml_parse_all("a: &x 1\n---\nb: *x\n", 18, &none, NULL), -ERR_BAD_REQUEST);
-    ck_assert_int_eq(yaml_parse_all("a: 1\n---\nb: [\n", 14, &none, NULL), -ERR_BAD_REQUEST);
-    ck_assert_int_eq(yaml_parse_all("", 0, &none, NULL), 0);
-    ck_assert_uint_eq(json_len(none), 0);
-    json_free(none);
-}
-END_TEST
-
 /* ---- limits ---- */
 
 static double seconds(void)
@@ -585,7 +569,7 @@ SUITE(yaml)
     LOOP("reads", reads, 0, ARRAY_LEN(good));
     LOOP("refuses", refuses, 0, ARRAY_LEN(bad));
     TESTS("reading", keeps_last_duplicate, replaces_bad_utf8, reads_only_the_given_bytes,
-          first_document, all_documents);
+          first_document);
     TESTS("limits", alias_expansion_is_bounded, copies_are_paid_for_with_text,
           alias_bytes_are_bounded, nested_anchors_are_bounded, depth_is_bounded, deep_and_long);
     TESTS("printing", prints_as_kubectl_does, folds_long_lines, long_keys_read_back,

@@ -123,7 +123,7 @@ SUITE(callers)
     const TTest *const tests[] = {test_what_is_asked, test_each_verb_and_user, test_cluster_is_gone,
                                   test_answers_have_a_ceiling};
     TCase *tc = tcase_create("callers");
-    tcase_set_timeout(tc, 60);
+    tcase_set_timeout(tc, 300); /* a thousand reviews */
     tcase_add_checked_fixture(tc, setup, teardown);
     for (size_t i = 0; i < ARRAY_LEN(tests); i++)
         tcase_add_test(tc, tests[i]);
