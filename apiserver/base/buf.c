@@ -333,6 +333,21 @@ void buf_clear(struct buf *b)
         b->data[0] = '\0';
 }
 
+void buf_borrow(struct buf *b, struct buf *spare)
+{
+    *b = steal(spare);
+}
+
+void buf_give_back(struct buf *b, struct buf *spare, size_t max)
+{
+    if (spare->data || b->cap > max) {
+        buf_fini(b);
+        return;
+    }
+    *spare = (struct buf){.data = b->data, .cap = b->cap};
+    *b = (struct buf){0};
+}
+
 void buf_fini(struct buf *b)
 {
     if (!b)

@@ -38,4 +38,9 @@ struct str buf_str(const struct buf *b);
 /* hands the bytes on (never NULL, NUL-terminated); b becomes {0}; ret_len may be NULL */
 char *buf_take(struct buf *b, size_t *ret_len);
 void buf_clear(struct buf *b); /* keeps the memory */
+/* Memory that goes from one buffer to the next, for those that are full for a moment only. b, which
+ * is {0}, gets what spare has; later b becomes {0} again, and spare keeps its memory unless it has
+ * some, or it is more than max bytes. */
+void buf_borrow(struct buf *b, struct buf *spare);
+void buf_give_back(struct buf *b, struct buf *spare, size_t max);
 void buf_fini(struct buf *b);

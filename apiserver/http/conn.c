@@ -146,6 +146,8 @@ enum conn_io conn_receive(struct conn *c, size_t *ret_n)
 
 bool conn_send(struct conn *c, const char *p, size_t n)
 {
+    if (!c->out.data)
+        buf_borrow(&c->out, &c->pump->sealed);
     while (n > 0) {
         ERR_clear_error();
         int r = SSL_write(c->ssl, p, (int)(n < INT_MAX ? n : INT_MAX));
@@ -182,7 +184,7 @@ bool conn_flush(struct conn *c)
     }
     bool is_moved = c->out_off > before;
     if (c->out_off == c->out.len) {
-        buf_fini(&c->out);
+        buf_give_back(&c->out, &c->pump->sealed, FLOW_SPARE);
         c->out_off = 0;
         c->out_since_ms = 0;
     } else if (is_moved || !c->out_since_ms) {

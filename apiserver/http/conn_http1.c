@@ -26,9 +26,8 @@
 /* For bytes sent ahead of an answer; longer than a handler may take. */
 #define STUCK_TIMEOUT_MS 90000
 #define UNSENT_BYTES (512 << 10)
-#define PAIR_BUFFER_BYTES (64 << 10)   /* in the kernel, each way */
-#define CHUNK_HEAD_MAX 10              /* bytes: eight digits and the line's end */
-#define CHUNK_KEPT ((size_t)256 << 10) /* bytes of the buffer that stay for the next chunk */
+#define PAIR_BUFFER_BYTES (64 << 10) /* in the kernel, each way */
+#define CHUNK_HEAD_MAX 10            /* bytes: eight digits and the line's end */
 
 static void open_handover(struct mail *m);
 
@@ -139,16 +138,15 @@ static bool send_some(struct conn *c, struct buf *b)
 /* After the head, which is out once the pair is empty; nothing else comes from there now. */
 static bool write_stream(struct conn *c)
 {
-    struct buf *b = &c->pump->chunk;
     bool is_moved = false;
     while (c->flow.stream && c->is_flow_ready && !c->pair.is_readable && conn_has_room(c)) {
-        buf_clear(b);
-        is_moved |= send_some(c, b);
+        struct buf chunk;
+        buf_borrow(&chunk, &c->pump->plain);
+        is_moved |= send_some(c, &chunk);
+        buf_give_back(&chunk, &c->pump->plain, FLOW_SPARE);
         if (c->flow.is_over)
             end_stream(c);
     }
-    if (b->cap > CHUNK_KEPT)
-        buf_fini(b);
     return is_moved;
 }
 

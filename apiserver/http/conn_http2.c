@@ -17,7 +17,7 @@ static void notify(void *conn)
 static bool start(struct conn *c)
 {
     struct pump *p = c->pump;
-    c->h2 = h2_new(p->shared->h2, c->peer, &p->box, notify, c);
+    c->h2 = h2_new(p->shared->h2, c->peer, &p->box, &p->plain, notify, c);
     return c->h2 != NULL;
 }
 

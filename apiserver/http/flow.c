@@ -22,7 +22,7 @@ bool flow_pull(struct flow *f, struct buf *out)
     size_t before = out->len;
     int r = f->is_over ? -1 : 1;
     out->max = BYTES_MAX;
-    while (r == 1 && out->len - before < FLOW_BYTES && !buf_failed(out))
+    while (r == 1 && out->len - before < STREAM_BYTES && !buf_failed(out))
         r = f->stream->pull(f->stream, out);
     f->is_over = r < 0;
     return out->len > before || f->is_over;

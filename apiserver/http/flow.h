@@ -5,7 +5,8 @@
 #include "apiserver/http/mailbox.h"
 #include "apiserver/http/request.h"
 
-#define FLOW_BYTES ((size_t)16 << 10) /* pulled at once, about: a TLS record */
+/* Bytes of memory that a thread keeps for the next who has something to send. */
+#define FLOW_SPARE ((size_t)256 << 10)
 
 struct flow {         /* starts as {0} */
     struct mail mail; /* first; the stream's wake */

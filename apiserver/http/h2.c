@@ -307,12 +307,13 @@ static bool submit_settings(struct h2 *h)
 }
 
 struct h2 *h2_new(const struct h2_config *config, struct peer *peer, struct mailbox *box,
-                  void (*notify)(void *ctx), void *ctx)
+                  struct buf *spare, void (*notify)(void *ctx), void *ctx)
 {
     struct h2 *h = xcalloc(1, sizeof *h);
     h->config = config;
     h->peer = peer_ref(peer);
     h->box = box;
+    h->spare = spare;
     h->notify = notify;
     h->ctx = ctx;
     h->head_since_ms = h->idle_since_ms = now_ms();

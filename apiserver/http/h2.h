@@ -32,10 +32,11 @@ struct h2_config {
 };
 
 struct h2;
-/* box: the owner's. notify(ctx) says on the owner's thread, out of mailbox_open, that there is
- * something to read. NULL when there is no memory for it. */
+/* box: the owner's; spare: memory of its thread for what is about to be sent. notify(ctx) says on
+ * the owner's thread, out of mailbox_open, that there is something to read. NULL when there is no
+ * memory for it. */
 struct h2 *h2_new(const struct h2_config *config, struct peer *peer, struct mailbox *box,
-                  void (*notify)(void *ctx), void *ctx);
+                  struct buf *spare, void (*notify)(void *ctx), void *ctx);
 /* Closes all streams. Handlers that still run are left to end; their answers are thrown away when
  * the box is opened the next time. */
 void h2_free(struct h2 *h);

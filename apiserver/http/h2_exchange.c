@@ -390,7 +390,11 @@ static ssize_t read_answer(nghttp2_session *session, int32_t id, uint8_t *out, s
     (void)id;
     (void)ctx;
     struct h2_exchange *x = source->ptr;
+    struct buf *spare = x->h->spare;
+    if (!x->out.data)
+        buf_borrow(&x->out, spare);
     if (x->out_off == x->out.len && !x->flow.is_over && !flow_pull(&x->flow, &x->out)) {
+        buf_give_back(&x->out, spare, FLOW_SPARE);
         x->is_deferred = true;
         return NGHTTP2_ERR_DEFERRED;
     }
@@ -403,7 +407,7 @@ static ssize_t read_answer(nghttp2_session *session, int32_t id, uint8_t *out, s
     x->out_off += n;
     x->since_ms = now_ms();
     if (x->out_off == x->out.len) {
-        buf_fini(&x->out); /* a quiet stream holds no memory */
+        buf_give_back(&x->out, spare, FLOW_SPARE); /* a quiet stream holds no memory */
         x->out_off = 0;
         if (x->flow.is_over)
             *flags |= NGHTTP2_DATA_FLAG_EOF;

@@ -19,6 +19,7 @@ struct h2 {
     nghttp2_session *session;
     struct peer *peer;
     struct mailbox *box;
+    struct buf *spare;
     void (*notify)(void *ctx);
     void *ctx;
     struct h2_exchange *exchanges;

@@ -304,7 +304,8 @@ static void wake(void *pump)
 static void pump_destroy(struct pump *p)
 {
     mailbox_fini(&p->box);
-    buf_fini(&p->chunk);
+    buf_fini(&p->plain);
+    buf_fini(&p->sealed);
     if (p->epoll_fd >= 0)
         close(p->epoll_fd);
     if (p->wake_fd >= 0)

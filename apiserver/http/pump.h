@@ -41,7 +41,8 @@ struct pump {
     atomic_bool is_draining, is_cut;
     int64_t accept_again_ms; /* descriptors ran out: not before */
     char scratch[PUMP_SCRATCH];
-    struct buf chunk; /* of HTTP/1.1, while it is made and sent */
+    /* Memory for those who have something to send: as it is said, and as it is encrypted. */
+    struct buf plain, sealed;
 };
 
 int pump_start(struct pump_shared *shared, struct pump **ret, struct err *err);

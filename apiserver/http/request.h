@@ -50,11 +50,14 @@ struct request {
 };
 void request_fini(struct request *r);
 
+/* From so many bytes on a pull should append no more: with a frame around them and the rest of the
+ * last event, they are one TLS record. */
+#define STREAM_BYTES ((size_t)15 << 10)
 /* A body that grows over time. All on the transport's I/O thread except wake, which may be called
  * on any thread. */
 struct stream {
-    /* Appends what is ready. 1 = appended (call again), 0 = nothing now (wake will be called), -1 =
-     * over. Must not block. */
+    /* Appends what is ready. 1 = there may be more (call again), 0 = nothing else now (wake will be
+     * called), -1 = nothing else ever. Must not block. */
     int (*pull)(struct stream *s, struct buf *out);
     void (*close)(struct stream *s); /* peer gone or finished; called exactly once; frees */
     /* Set by the transport before the first pull. The stream's maker arranges that wake is called;

@@ -124,13 +124,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                .header_timeout_ms = 1000,
                                .idle_timeout_ms = 1000};
     struct mailbox box;
+    SCOPED(buf_fini) struct buf spare = {0};
     if (size == 0)
         return 0;
     log_set_level(LOG_ERROR);
     size_t piece = (size_t)1 << (data[0] & PIECE_BITS);
     struct peer *peer = peer_new(NULL, 0, "fuzz");
     mailbox_init(&box, notify, NULL);
-    struct h2 *h = h2_new(&config, peer, &box, notify, NULL);
+    struct h2 *h = h2_new(&config, peer, &box, &spare, notify, NULL);
     bool goes_on = !(data[0] & WITH_PREFACE) || feed(h, &box, preface, sizeof preface - 1, piece);
     if (goes_on)
         feed(h, &box, (const char *)data + 1, size - 1, piece);

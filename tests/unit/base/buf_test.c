@@ -199,10 +199,42 @@ START_TEST(base64url)
 }
 END_TEST
 
+/* Memory goes round, clean, and no more of it than was said is kept. */
+START_TEST(handing_round)
+{
+    struct buf spare = {0}, a, b;
+    buf_borrow(&a, &spare);
+    ck_assert_ptr_null(a.data);
+    a.max = 10;
+    buf_puts(&a, "0123456789");
+    buf_putc(&a, 'x');
+    ck_assert(buf_failed(&a));
+    const char *memory = a.data;
+    buf_give_back(&a, &spare, 100);
+    ck_assert_ptr_null(a.data);
+    ck_assert_ptr_eq(spare.data, memory);
+    buf_borrow(&b, &spare);
+    ck_assert_ptr_null(spare.data);
+    ck_assert_ptr_eq(b.data, memory);
+    buf_puts(&b, "0123456789abc");
+    ck_assert(!buf_failed(&b));
+    ck_assert_str_eq(buf_cstr(&b), "0123456789abc");
+    buf_puts(&a, "another");
+    buf_give_back(&a, &spare, 100);
+    memory = spare.data;
+    buf_give_back(&b, &spare, 100); /* there is one */
+    ck_assert_ptr_eq(spare.data, memory);
+    buf_borrow(&b, &spare);
+    buf_give_back(&b, &spare, 5); /* too much */
+    ck_assert_ptr_null(b.data);
+    ck_assert_ptr_null(spare.data);
+}
+END_TEST
+
 SUITE(buf)
 {
     TESTS("buf", empty, appending, ceiling, printing, decimals, json_string_with_nul,
-          base64_may_have_line_ends, base64url, go_quote);
+          base64_may_have_line_ends, base64url, go_quote, handing_round);
     LOOP("json_string", json_string, 0, ARRAY_LEN(json_rows));
     LOOP("base64", base64, 0, ARRAY_LEN(base64_rows));
     LOOP("bad_base64", bad_base64, 0, ARRAY_LEN(not_base64));

@@ -364,9 +364,10 @@ static bool feeds_on(void (*put)(struct buf *out))
                                .header_timeout_ms = 1000,
                                .idle_timeout_ms = 1000};
     struct mailbox box;
+    SCOPED(buf_fini) struct buf spare = {0};
     mailbox_init(&box, notify_nobody, NULL);
     struct peer *peer = peer_new(NULL, 0, "test");
-    struct h2 *h = h2_new(&config, peer, &box, notify_nobody, NULL);
+    struct h2 *h = h2_new(&config, peer, &box, &spare, notify_nobody, NULL);
     SCOPED(buf_fini) struct buf out = {0};
     h2_put_preface(&out);
     put(&out);
