@@ -11,7 +11,6 @@
 #include "apiserver/http/status.h"
 #include "apiserver/http/table.h"
 
-#define PULL_BYTES ((size_t)64 << 10)        /* an answer to one pull stops growing from here */
 #define TIMEOUT_MAX_S ((int64_t)365 * 86400) /* whatever was asked for */
 #define TIMEOUT_MIN_MS                                                                             \
     ((uint64_t)1800000) /* without timeoutSeconds: random from here up to twice as much */
@@ -40,12 +39,14 @@ static void wake(void *ctx)
 }
 
 /* What an event's line begins with. */
-static const char *const heads[] = {
-    [WATCH_ADDED] = "{\"type\":\"ADDED\",\"object\":",
-    [WATCH_MODIFIED] = "{\"type\":\"MODIFIED\",\"object\":",
-    [WATCH_DELETED] = "{\"type\":\"DELETED\",\"object\":",
-    [WATCH_BOOKMARK] = "{\"type\":\"BOOKMARK\",\"object\":",
-    [WATCH_ERROR] = "{\"type\":\"ERROR\",\"object\":",
+#define HEAD(type)                                                                                 \
+    {                                                                                              \
+        "{\"type\":\"" type "\",\"object\":", sizeof "{\"type\":\"" type "\",\"object\":" - 1      \
+    }
+static const struct str heads[] = {
+    [WATCH_ADDED] = HEAD("ADDED"),     [WATCH_MODIFIED] = HEAD("MODIFIED"),
+    [WATCH_DELETED] = HEAD("DELETED"), [WATCH_BOOKMARK] = HEAD("BOOKMARK"),
+    [WATCH_ERROR] = HEAD("ERROR"),
 };
 
 static void print_status(const struct err *err, struct buf *out)
@@ -87,18 +88,44 @@ static void print_object(struct watch_stream *w, const struct object *o, struct 
     }
 }
 
-/* One line. */
+/* One line, from its head to its end. */
+static void begin_line(enum watch_type type, struct buf *out)
+{
+    buf_append(out, heads[type].p, heads[type].n);
+}
+
+static void end_line(struct watch_stream *w, enum watch_type type, struct buf *out)
+{
+    buf_append(out, "}\n", 2);
+    w->has_columns &= type == WATCH_ERROR;
+}
+
 static void print_event(struct watch_stream *w, const struct watch_event *e, struct buf *out)
 {
-    buf_puts(out, heads[e->type]);
+    begin_line(e->type, out);
     if (e->type == WATCH_ERROR)
         print_status(&e->err, out);
     else if (e->type == WATCH_BOOKMARK)
         print_bookmark(w, e, out);
     else
         print_object(w, e->object, out);
-    buf_puts(out, "}\n");
-    w->has_columns &= e->type == WATCH_ERROR;
+    end_line(w, e->type, out);
+}
+
+/* Whole objects as they are stored are printed in one go; a projection takes too long for that. */
+struct print {
+    struct watch_stream *stream;
+    struct buf *out;
+    size_t until;
+};
+
+static bool print_change(void *ctx, enum watch_type type, const struct object *o)
+{
+    struct print *p = ctx;
+    begin_line(type, p->out);
+    object_write(o, p->out);
+    end_line(p->stream, type, p->out);
+    return p->out->len < p->until;
 }
 
 static int pull_error(struct watch_stream *w, struct buf *out)
@@ -114,15 +141,19 @@ static int pull_error(struct watch_stream *w, struct buf *out)
 static int pull(struct stream *s, struct buf *out)
 {
     struct watch_stream *w = (struct watch_stream *)s;
-    size_t before = out->len;
     if (!w->watch)
         return pull_error(w, out);
+    struct print print = {.stream = w, .out = out, .until = out->len + STREAM_BYTES};
     atomic_store(&w->is_armed, true); /* before looking: whatever comes after wakes */
-    while (out->len - before < PULL_BYTES) {
+    while (out->len < print.until) {
         struct watch_event e = {0};
-        int r = watch_next(w->watch, &e);
-        if (r <= 0)
-            return out->len > before ? 1 : r;
+        int r = 0;
+        if (w->transform == TRANSFORM_NONE)
+            watch_each_change(w->watch, print_change, &print);
+        if (out->len >= print.until)
+            break;
+        if ((r = watch_next(w->watch, &e)) <= 0)
+            return r;
         print_event(w, &e, out);
         watch_event_fini(&e);
     }

@@ -24,12 +24,25 @@ static struct metric bytes_gauge = {
     .labels = {"resource", "part"},
 };
 
-static void count_objects(const struct table *t)
+static struct metric events_counter = {
+    .name = "apiserver_watch_events_total",
+    .help = "Events sent to watches.",
+    .type = METRIC_COUNTER,
+    .labels = {"group", "version", "resource"},
+};
+
+void table_measure(struct table *t)
 {
     SCOPED_FREE char *resource = kind_resource_name(t->kind);
+    const struct kind *k = t->kind;
+    uint64_t n_told = __atomic_exchange_n(&t->n_told, 0, __ATOMIC_RELAXED);
+    metric_add(&events_counter, (double)n_told,
+               (const char *const[]){k->group, k->version, k->plural});
+    pthread_rwlock_rdlock(&t->lock);
     metric_set(&objects_gauge, (double)omap_len(t->objects), (const char *const[]){resource});
     metric_set(&bytes_gauge, (double)t->object_bytes, (const char *const[]){resource, "objects"});
     metric_set(&bytes_gauge, (double)t->ring_bytes, (const char *const[]){resource, "history"});
+    pthread_rwlock_unlock(&t->lock);
 }
 
 /* ---- the ring ---- */
@@ -271,7 +284,6 @@ const struct change *table_apply(struct table *t, const char *item, struct store
     const struct change *c =
         e->is_delete ? apply_delete(t, item, e->kv.mod_rev) : apply_put(t, item, e);
     t->last_change = e->kv.mod_rev;
-    count_objects(t);
     return c;
 }
 
@@ -331,5 +343,4 @@ void table_end_replay(struct table *t, int64_t since)
     object_map_free(t->replay);
     t->replay = NULL;
     t->history_since = t->replay_since > since ? t->replay_since : since;
-    count_objects(t);
 }

@@ -43,8 +43,12 @@ struct table {
     int64_t replay_since;  /* then: the newest revision that the ring could not keep */
     struct watch *watches; /* list, newest first */
     size_t n_watches;
-    int64_t fan_out_at_ms; /* watches are not told of changes before */
-    bool is_fan_out_due;   /* then there is something to tell */
+    uint64_t n_told; /* atomic: events that watches took and table_measure has not counted yet */
+    /* The wave that tells many watches in turns (watch.c). */
+    struct watch *wave;   /* who is next; NULL = the first of the list */
+    size_t wave_left;     /* who has not been told of the newest change; 0 = no wave runs */
+    int64_t wave_at_ms;   /* when it has come as far as it is */
+    int64_t told_till_ms; /* before that, not everybody is told at once again */
 };
 
 struct fresh { /* shared asking for the store's revision; see fresh.c */
@@ -52,6 +56,13 @@ struct fresh { /* shared asking for the store's revision; see fresh.c */
     bool is_in_flight;
     int64_t rev;
     struct err err;
+};
+
+/* What the timer thread does for watches. */
+enum watch_timer {
+    WATCH_WAVES, /* changes that are told in turns */
+    WATCH_TICKS, /* bookmarks and time-outs */
+    WATCH_TIMERS
 };
 
 struct bind; /* bind.c: the index of candidates for claims */
@@ -78,7 +89,7 @@ struct registry {
     bool is_link_up, is_lost, is_stopping;
     int64_t lost_compact_rev;
     struct fresh fresh;
-    int64_t timer_at_ms; /* when the timer thread looks again */
+    int64_t timer_at_ms[WATCH_TIMERS]; /* when the timer thread looks again */
 
     /* Of the sync thread, and of the store's watch thread while it follows. */
     int64_t watch_loaded_rev, watch_since; /* changes up to the first fill the history; the watch
@@ -115,6 +126,7 @@ int refuse_store(const struct kind *kind, const char *op, struct err *store_err,
 
 /* ---- tables (cache.c); the caller holds the table's lock for writing, or is alone ---- */
 void table_init(struct table *t, struct registry *r, const struct kind *kind);
+void table_measure(struct table *t); /* brings its metrics up to date; takes the lock itself */
 void table_fini(struct table *t);
 /* A state of the load; replaces what is there. */
 void table_put_loaded(struct table *t, const char *item, struct object *take_object);
@@ -163,7 +175,7 @@ void *sync_run(void *registry);
 struct wake_list { /* starts as {0} */
     struct watch **v;
     size_t n, cap;
-    int64_t again_ms; /* others are due then; 0 = nobody */
+    bool has_wave; /* one has begun: the timer thread goes on with it */
 };
 /* After a change was put into the ring, with the table's lock held for writing: who has to be
  * woken. */

@@ -4,12 +4,20 @@
 #include "apiserver/registry/registry.h"
 
 #include "apiserver/base/mem.h"
+#include "apiserver/base/metric.h"
 #include "apiserver/base/thread.h"
 #include "apiserver/registry/cache.h"
 
 #define HISTORY_EVENTS 10000
 #define HISTORY_BYTES ((size_t)16 << 20)
 #define BOOKMARK_PERIOD_MS 60000
+
+static void measure(void *registry)
+{
+    struct registry *r = registry;
+    for (size_t i = 0; i < r->n_tables; i++)
+        table_measure(&r->tables[i]);
+}
 
 struct registry *registry_new(const struct registry_config *config)
 {
@@ -32,6 +40,7 @@ struct registry *registry_new(const struct registry_config *config)
     for (size_t i = 0; i < n_kinds; i++)
         if (!config->kinds[i]->is_review)
             table_init(&r->tables[r->n_tables++], r, config->kinds[i]);
+    metric_collect_on(measure, r);
     return r;
 }
 
@@ -62,6 +71,8 @@ void registry_free(struct registry *r)
 {
     if (!r)
         return;
+    metric_collect_off(measure, r);
+    measure(r);
     for (size_t i = 0; i < r->n_tables; i++)
         table_fini(&r->tables[i]);
     free(r->tables);

@@ -112,6 +112,12 @@ int registry_watch(struct registry *r, const struct watch_request *req, void (*w
 /* 1 = *ret filled, 0 = nothing now, -1 = the watch is over (time-out, cut off as too slow,
  * shutdown). Never blocks. */
 int watch_next(struct watch *w, struct watch_event *ret);
+/* Changes that are there, one after the other and without a reference to each, until put says
+ * false or something else is next; then watch_next goes on. put runs with a lock held: it must be
+ * quick, and call nothing of the registry but object_write. */
+void watch_each_change(struct watch *w,
+                       bool (*put)(void *ctx, enum watch_type type, const struct object *o),
+                       void *ctx);
 void watch_close(struct watch *w); /* after it returns wake is not called any more; frees */
 
 /* ---- writes ---- */

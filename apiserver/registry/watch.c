@@ -8,24 +8,18 @@
 #include "apiserver/base/clock.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
-#include "apiserver/base/metric.h"
 #include "apiserver/base/thread.h"
 #include "apiserver/registry/cache.h"
 
 #define BOOKMARK_BEFORE_END_MS 2000
 #define TIMER_STEP_MS 50 /* bookmarks and time-outs due within that are done together */
-/* Telling a watch costs some microseconds however much there is to tell. So where many watch, they
- * are told at most once in a millisecond per so many of them: changes that follow soon go out
- * together, and the first one after a pause at once. */
+/* Telling a watch costs some microseconds however much there is to tell. So where many watch, each
+ * is told at most once in a millisecond per so many of them: the first change after a pause goes to
+ * all at once; those that follow soon go out together, in a wave that tells so many watches in each
+ * millisecond and goes round as long as there are changes. Not all in one go, for then everything
+ * else, their clients above all, would wait for the last of them each time. */
 #define WATCHES_PER_MS 50
-#define COUNT_AT_ONCE 100 /* events of a watch that never pauses */
-
-static struct metric events_counter = {
-    .name = "apiserver_watch_events_total",
-    .help = "Events sent to watches.",
-    .type = METRIC_COUNTER,
-    .labels = {"group", "version", "resource"},
-};
+#define WAVE_STEP_MS 4
 
 struct watch {
     unsigned refs; /* atomic: the table's list, and a wake that is on its way */
@@ -48,9 +42,8 @@ struct watch {
     struct object **initial; /* what is still to be sent first; references */
     size_t initial_n, initial_next;
     bool is_end_marker_due, is_bookmark_due, is_over;
-    bool is_awake;      /* watch_next has not said "nothing now" since the last wake */
-    size_t n_uncounted; /* events that the metric does not have yet; of who calls watch_next */
-    struct err error;   /* sent as last event when its code is set */
+    bool is_awake;    /* watch_next has not said "nothing now" since the last wake */
+    struct err error; /* sent as last event when its code is set */
     int64_t bookmark_at_ms, end_at_ms; /* INT64_MAX = never */
     bool has_last_bookmark;            /* the one before the end was sent */
 };
@@ -106,11 +99,11 @@ static void watch_end(struct watch *w, struct wake_list *wake)
 
 /* Has the timer thread look at that time, if it would not have looked before; false when the
  * registry stops. */
-static bool timer_by(struct registry *r, int64_t at_ms)
+static bool timer_by(struct registry *r, enum watch_timer timer, int64_t at_ms)
 {
     pthread_mutex_lock(&r->mutex);
-    if (at_ms < r->timer_at_ms) {
-        r->timer_at_ms = at_ms;
+    if (at_ms < r->timer_at_ms[timer]) {
+        r->timer_at_ms[timer] = at_ms;
         pthread_cond_signal(&r->timer);
     }
     bool is_stopping = r->is_stopping;
@@ -120,8 +113,8 @@ static bool timer_by(struct registry *r, int64_t at_ms)
 
 void wake_list_run(struct registry *r, struct wake_list *wake)
 {
-    if (wake->again_ms)
-        timer_by(r, wake->again_ms);
+    if (wake->has_wave)
+        timer_by(r, WATCH_WAVES, now_ms() + WAVE_STEP_MS);
     for (size_t i = 0; i < wake->n; i++) {
         struct watch *w = wake->v[i];
         pthread_mutex_lock(&w->wake_mutex);
@@ -136,55 +129,88 @@ void wake_list_run(struct registry *r, struct wake_list *wake)
 
 /* ---- filtering ---- */
 
-static bool watch_wants(const struct watch *w, const struct object *o)
+static bool is_in_namespace(const struct watch *w, const struct object *o)
 {
-    return (!w->namespace_name || strcmp(w->namespace_name, o->namespace_name) == 0) &&
-           selector_matches(w->selector, o);
+    return !w->namespace_name || strcmp(w->namespace_name, o->namespace_name) == 0;
 }
 
 /* What the change is to this watch; false = nothing. Source: docs/kubernetes-api.md 24.6. */
 static bool watch_judge(const struct watch *w, const struct change *c, enum watch_type *ret)
 {
-    if (c->rev <= w->min_rev)
+    if (c->rev <= w->min_rev || !is_in_namespace(w, c->now))
         return false;
-    bool had = c->before && watch_wants(w, c->before);
-    bool has = !c->is_delete && watch_wants(w, c->now);
+    bool had = c->before && selector_matches(w->selector, c->before);
+    bool has = !c->is_delete && selector_matches(w->selector, c->now);
     *ret = had ? (has ? WATCH_MODIFIED : WATCH_DELETED) : WATCH_ADDED;
     return had || has;
 }
 
 /* Moves the cursor to the next change that is wanted; false when there is none. */
-static bool watch_is_behind(struct watch *w)
+static bool watch_is_behind(struct watch *w, enum watch_type *ret_type)
 {
     const struct table *t = w->table;
-    enum watch_type type;
     for (; w->next_seq < t->first_seq + t->ring_n; w->next_seq++)
-        if (watch_judge(w, table_change(t, w->next_seq), &type))
+        if (watch_judge(w, table_change(t, w->next_seq), ret_type))
             return true;
     return false;
 }
 
-/* Everybody, or only those who must not wait. Who fell out of the ring is too slow: it resumes from
- * its last revision. */
-static void fan_out(struct table *t, bool is_early, struct wake_list *wake)
+/* Who fell out of the ring is too slow: it resumes from its last revision. */
+static void tell(struct watch *w, struct wake_list *wake)
 {
-    for (struct watch *w = t->watches; w && (w->is_prompt || !is_early); w = w->next) {
-        if (w->next_seq < t->first_seq)
-            watch_end(w, wake);
-        else if (!w->is_awake && watch_is_behind(w))
-            wake_list_force(wake, w);
-    }
+    enum watch_type type;
+    if (w->next_seq < w->table->first_seq)
+        watch_end(w, wake);
+    else if (!w->is_awake && watch_is_behind(w, &type))
+        wake_list_force(wake, w);
+}
+
+/* Everybody, or only those who must not wait. */
+static void tell_all(struct table *t, bool is_prompt_only, struct wake_list *wake)
+{
+    for (struct watch *w = t->watches; w && (w->is_prompt || !is_prompt_only); w = w->next)
+        tell(w, wake);
+}
+
+/* After everybody was told, for how long that has to do. */
+static int64_t rest_ms(const struct table *t)
+{
+    return (int64_t)(t->n_watches / WATCHES_PER_MS);
 }
 
 void watches_note(struct table *t, struct wake_list *wake)
 {
     int64_t now = now_ms();
-    t->is_fan_out_due = now < t->fan_out_at_ms;
-    fan_out(t, t->is_fan_out_due, wake);
-    if (t->is_fan_out_due)
-        wake->again_ms = t->fan_out_at_ms;
-    else
-        t->fan_out_at_ms = now + (int64_t)(t->n_watches / WATCHES_PER_MS);
+    if (t->wave_left == 0 && now >= t->told_till_ms) {
+        tell_all(t, false, wake);
+        t->told_till_ms = now + rest_ms(t);
+        return;
+    }
+    if (t->wave_left == 0) {
+        t->wave_at_ms = now;
+        wake->has_wave = true;
+    }
+    t->wave_left = t->n_watches;
+    tell_all(t, true, wake);
+}
+
+/* Moves the wave to where it should be by now; returns when it goes on. */
+static int64_t wave_move(struct table *t, int64_t now, struct wake_list *wake)
+{
+    size_t n = now > t->wave_at_ms ? (size_t)(now - t->wave_at_ms) * WATCHES_PER_MS : 0;
+    for (; n > 0 && t->wave_left > 0; n--, t->wave_left--) {
+        struct watch *w = t->wave ? t->wave : t->watches;
+        if (!w)
+            t->wave_left = 1; /* they are all closed */
+        else
+            tell(w, wake);
+        t->wave = w ? w->next : NULL;
+    }
+    t->wave_at_ms = now;
+    if (t->wave_left > 0)
+        return now + WAVE_STEP_MS;
+    t->told_till_ms = now + rest_ms(t);
+    return INT64_MAX;
 }
 
 /* ---- starting ---- */
@@ -201,7 +227,7 @@ static bool snapshot_object(void *ctx, const char *item, void *value)
     struct watch *w = s->watch;
     if (s->prefix && !str_has_prefix(item, s->prefix))
         return false;
-    if (!watch_wants(w, value))
+    if (!is_in_namespace(w, value) || !selector_matches(w->selector, value))
         return true;
     if (w->initial_n == s->cap) {
         s->cap = s->cap ? 2 * s->cap : 64;
@@ -335,7 +361,7 @@ int registry_watch(struct registry *r, const struct watch_request *req, void (*w
         return rc;
     }
     watch_join_table(w, req);
-    if (!timer_by(r, 0)) { /* nobody would end it */
+    if (!timer_by(r, WATCH_TICKS, 0)) { /* nobody would end it */
         watch_close(w);
         return err_set(err, ERR_CANCELLED, "the server is shutting down");
     }
@@ -343,22 +369,11 @@ int registry_watch(struct registry *r, const struct watch_request *req, void (*w
     return 0;
 }
 
-/* Several at a time: to count one costs as much as to write it. */
-static void count_events(struct watch *w)
-{
-    const struct kind *k = w->table->kind;
-    if (w->n_uncounted > 0)
-        metric_add(&events_counter, (double)w->n_uncounted,
-                   (const char *const[]){k->group, k->version, k->plural});
-    w->n_uncounted = 0;
-}
-
 void watch_close(struct watch *w)
 {
     if (!w)
         return;
     struct table *t = w->table;
-    count_events(w);
     pthread_rwlock_wrlock(&t->lock);
     if (w->prev)
         w->prev->next = w->next;
@@ -366,6 +381,8 @@ void watch_close(struct watch *w)
         t->watches = w->next;
     if (w->next)
         w->next->prev = w->prev;
+    if (t->wave == w)
+        t->wave = w->next;
     t->n_watches--;
     pthread_rwlock_unlock(&t->lock);
     pthread_mutex_lock(&w->wake_mutex); /* waits for a wake that runs */
@@ -397,33 +414,32 @@ static int next_marker(struct watch *w, struct watch_event *ret)
     return 1;
 }
 
-static void fill_change(const struct change *c, enum watch_type type, struct watch_event *ret)
+/* The next change that is wanted, NULL when there is none. */
+static const struct change *take_change(struct watch *w, enum watch_type *ret_type)
 {
-    ret->type = type;
-    if (type == WATCH_DELETED && !c->is_delete)
-        ret->object =
-            object_at_rev(c->before, c->rev); /* it left the selection: old content, new revision */
-    else
-        ret->object = object_ref(c->now);
+    if (!watch_is_behind(w, ret_type))
+        return NULL;
+    const struct change *c = table_change(w->table, w->next_seq++);
+    w->sent_rev = c->rev;
+    return c;
 }
 
-/* Goes on from the cursor to a change that is wanted; 0 when there is none, -1 when the cursor fell
- * out of the ring. */
+/* A reference. What left the selection has its old content and the new revision. */
+static struct object *object_of(const struct change *c, enum watch_type type)
+{
+    bool has_left = type == WATCH_DELETED && !c->is_delete;
+    return has_left ? object_at_rev(c->before, c->rev) : object_ref(c->now);
+}
+
+/* 0 when there is none, -1 when the cursor fell out of the ring. */
 static int next_change(struct watch *w, struct watch_event *ret)
 {
-    const struct table *t = w->table;
-    if (w->next_seq < t->first_seq)
+    if (w->next_seq < w->table->first_seq)
         return -1;
-    while (w->next_seq < t->first_seq + t->ring_n) {
-        const struct change *c = table_change(t, w->next_seq++);
-        enum watch_type type;
-        if (!watch_judge(w, c, &type))
-            continue;
-        fill_change(c, type, ret);
-        w->sent_rev = c->rev;
-        return 1;
-    }
-    return 0;
+    const struct change *c = take_change(w, &ret->type);
+    if (c)
+        ret->object = object_of(c, ret->type);
+    return c != NULL;
 }
 
 /* Everything up to the table's revision was sent. */
@@ -461,16 +477,49 @@ static int next_event(struct watch *w, struct watch_event *ret)
     return rc;
 }
 
+static void count_told(struct watch *w, size_t n)
+{
+    __atomic_fetch_add(&w->table->n_told, n, __ATOMIC_RELAXED);
+}
+
 int watch_next(struct watch *w, struct watch_event *ret)
 {
     *ret = (struct watch_event){0};
     pthread_rwlock_rdlock(&w->table->lock);
     int rc = next_event(w, ret);
     pthread_rwlock_unlock(&w->table->lock);
-    w->n_uncounted += rc > 0;
-    if (rc <= 0 || w->n_uncounted == COUNT_AT_ONCE)
-        count_events(w);
+    if (rc > 0)
+        count_told(w, 1);
     return rc;
+}
+
+/* Whether nothing but changes comes next. */
+static bool is_following(const struct watch *w)
+{
+    return !w->is_over && w->error.code == ERR_NONE && w->initial_n == 0 && !w->is_end_marker_due &&
+           w->next_seq >= w->table->first_seq;
+}
+
+void watch_each_change(struct watch *w,
+                       bool (*put)(void *ctx, enum watch_type type, const struct object *o),
+                       void *ctx)
+{
+    const struct change *c;
+    enum watch_type type;
+    size_t n = 0;
+    pthread_rwlock_rdlock(&w->table->lock);
+    for (bool goes_on = is_following(w); goes_on && (c = take_change(w, &type)) != NULL; n++) {
+        if (type == WATCH_DELETED && !c->is_delete) {
+            struct object *left = object_of(c, type);
+            goes_on = put(ctx, type, left);
+            object_unref(left);
+        } else {
+            goes_on = put(ctx, type, c->now);
+        }
+    }
+    pthread_rwlock_unlock(&w->table->lock);
+    if (n > 0)
+        count_told(w, n);
 }
 
 void watch_event_fini(struct watch_event *e)
@@ -540,31 +589,46 @@ static int64_t watch_tick(struct watch *w, int64_t now, int64_t period_ms, struc
     return has_last_ahead ? earlier(last_ms, next_ms) : next_ms;
 }
 
-/* Tells what a table held back; returns when it is due, if it is not yet. */
-static int64_t table_tick(struct table *t, int64_t now, struct wake_list *wake)
-{
-    if (t->is_fan_out_due && now < t->fan_out_at_ms)
-        return t->fan_out_at_ms;
-    if (t->is_fan_out_due)
-        watches_note(t, wake);
-    return INT64_MAX;
-}
-
-static int64_t tick_all(struct registry *r)
+static int64_t move_waves(struct registry *r)
 {
     struct wake_list wake = {0};
-    int64_t now = now_ms(), watch_ms = INT64_MAX, table_ms = INT64_MAX;
+    int64_t now = now_ms(), next_ms = INT64_MAX;
     for (size_t i = 0; i < r->n_tables; i++) {
         struct table *t = &r->tables[i];
         pthread_rwlock_wrlock(&t->lock);
-        table_ms = earlier(table_ms, table_tick(t, now, &wake));
-        for (struct watch *w = t->watches; w; w = w->next)
-            watch_ms = earlier(watch_ms, watch_tick(w, now, r->bookmark_period_ms, &wake));
+        if (t->wave_left > 0)
+            next_ms = earlier(next_ms, wave_move(t, now, &wake));
         pthread_rwlock_unlock(&t->lock);
     }
     wake_list_run(r, &wake);
-    watch_ms = watch_ms < now + TIMER_STEP_MS ? now + TIMER_STEP_MS : watch_ms;
-    return earlier(watch_ms, table_ms);
+    return next_ms;
+}
+
+static int64_t tick_watches(struct registry *r)
+{
+    struct wake_list wake = {0};
+    int64_t now = now_ms(), next_ms = INT64_MAX;
+    for (size_t i = 0; i < r->n_tables; i++) {
+        struct table *t = &r->tables[i];
+        pthread_rwlock_wrlock(&t->lock);
+        for (struct watch *w = t->watches; w; w = w->next)
+            next_ms = earlier(next_ms, watch_tick(w, now, r->bookmark_period_ms, &wake));
+        pthread_rwlock_unlock(&t->lock);
+    }
+    wake_list_run(r, &wake);
+    return next_ms < now + TIMER_STEP_MS ? now + TIMER_STEP_MS : next_ms;
+}
+
+/* Runs what is due. Who needs it earlier than it finds says so meanwhile. */
+static void run_timer(struct registry *r, enum watch_timer timer)
+{
+    static int64_t (*const runs[])(struct registry *) = {
+        [WATCH_WAVES] = move_waves, [WATCH_TICKS] = tick_watches};
+    r->timer_at_ms[timer] = INT64_MAX;
+    pthread_mutex_unlock(&r->mutex);
+    int64_t next_ms = runs[timer](r);
+    pthread_mutex_lock(&r->mutex);
+    r->timer_at_ms[timer] = earlier(next_ms, r->timer_at_ms[timer]);
 }
 
 void *watch_timer_run(void *registry)
@@ -572,13 +636,14 @@ void *watch_timer_run(void *registry)
     struct registry *r = registry;
     pthread_mutex_lock(&r->mutex);
     while (!r->is_stopping) {
-        r->timer_at_ms = INT64_MAX; /* who needs it earlier than the tick finds says so meanwhile */
-        pthread_mutex_unlock(&r->mutex);
-        int64_t next_ms = tick_all(r);
-        pthread_mutex_lock(&r->mutex);
-        r->timer_at_ms = earlier(next_ms, r->timer_at_ms);
-        while (!r->is_stopping && now_ms() < r->timer_at_ms)
-            thread_cond_wait_until(&r->timer, &r->mutex, r->timer_at_ms);
+        int64_t next_ms = INT64_MAX;
+        for (enum watch_timer timer = 0; timer < WATCH_TIMERS; timer++) {
+            if (now_ms() >= r->timer_at_ms[timer])
+                run_timer(r, timer);
+            next_ms = earlier(next_ms, r->timer_at_ms[timer]);
+        }
+        if (!r->is_stopping && now_ms() < next_ms)
+            thread_cond_wait_until(&r->timer, &r->mutex, next_ms);
     }
     pthread_mutex_unlock(&r->mutex);
     return NULL;

@@ -40,10 +40,11 @@
 #define STREAMS_PER_CONNECTION 50
 #define OBJECTS 100 /* that are written to */
 #define WRITERS 8
-#define RECORDS_AT_ONCE 16    /* of TLS, read from one connection */
-#define LATENCY_BUCKETS 20000 /* of a millisecond */
-#define LAST_WORDS_MS 60000   /* that the last event may take */
-#define CUT_OFF_MS 40000      /* that a watch which never reads may stay after all was written */
+#define RECORDS_AT_ONCE 16     /* of TLS, read from one connection */
+#define READ_AHEAD (128 << 10) /* bytes that one read may bring */
+#define LATENCY_BUCKETS 20000  /* of a millisecond */
+#define LAST_WORDS_MS 60000    /* that the last event may take */
+#define CUT_OFF_MS 40000       /* that a watch which never reads may stay after all was written */
 
 static struct {
     int64_t port, readers, silent, writes, seconds, resumes;
@@ -141,8 +142,10 @@ static void take_event(struct watch *w, const char *p, size_t n, int64_t at_us)
         n_wrong++;
         return;
     }
-    int64_t rev = number_after(p, n, "\"resourceVersion\":\"");
-    const char *at = memmem(p, n, write, sizeof write - 1);
+    const char *at =
+        memmem(p, n, write, sizeof write - 1); /* in front of it, as members are sorted */
+    int64_t rev =
+        number_after(at ? at : p, at ? n - (size_t)(at - p) : n, "\"resourceVersion\":\"");
     if (rev <= w->rev)
         wrong("revision after one that is not older", rev, w->rev + 1);
     w->rev = rev;
@@ -234,7 +237,8 @@ static void h1_read(struct connection *c, const char *p, size_t n)
         n -= part;
     }
     struct buf rest = {0};
-    buf_append(&rest, p, n);
+    if (n > 0)
+        buf_append(&rest, p, n);
     buf_fini(&c->in);
     c->in = rest;
 }
@@ -687,6 +691,8 @@ static SSL_CTX *client_ctx(const char *alpn)
     if (SSL_CTX_use_certificate_chain_file(c, options.cert) != 1 ||
         SSL_CTX_use_PrivateKey_file(c, options.key, SSL_FILETYPE_PEM) != 1)
         fail("certificate");
+    SSL_CTX_set_read_ahead(c, 1);
+    SSL_CTX_set_default_read_buffer_len(c, READ_AHEAD);
     SSL_CTX_set_alpn_protos(c, (const unsigned char *)alpn, (unsigned)strlen(alpn));
     return c;
 }

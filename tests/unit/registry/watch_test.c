@@ -99,6 +99,29 @@ static void nothing(struct reader *r)
     ck_assert_int_eq(watch_next(r->watch, &e), 0);
 }
 
+/* What watch_each_change says, in the words of read_events, while there is room for another. */
+struct changes {
+    char text[400];
+    size_t room;
+};
+
+static bool put_change(void *ctx, enum watch_type type, const struct object *o)
+{
+    struct changes *c = ctx;
+    size_t len = strlen(c->text);
+    snprintf(c->text + len, sizeof c->text - len, "%s%c:%s@%lld", len ? " " : "", "AMD"[type],
+             o -> name, (long long)o -> rev);
+    return --c->room > 0;
+}
+
+static const char *changes(struct reader *r, size_t room)
+{
+    static struct changes c;
+    c = (struct changes){.room = room};
+    watch_each_change(r->watch, put_change, &c);
+    return c.text;
+}
+
 /* Story of the recordings: a and b made, a leaves and re-enters k=1, b gets a finalizer, is deleted
  * and released, c comes and goes. Revisions 2 to 12. */
 static void tell_story(void)
@@ -139,7 +162,7 @@ static const struct {
 };
 
 /* The same events whether they are read from history or as they happen, or after a restart of the
- * server. */
+ * server and all changes in one go. */
 START_TEST(test_story)
 {
     struct reader live, past, restarted;
@@ -156,7 +179,8 @@ START_TEST(test_story)
         open_watch(r, &req);
         if (pass == 0)
             tell_story();
-        ck_assert_str_eq(read_events(r, stories[_i].n), stories[_i].events);
+        ck_assert_str_eq(pass < 2 ? read_events(r, stories[_i].n) : changes(r, 99),
+                         stories[_i].events);
         nothing(r);
         watch_close(r->watch);
     }
@@ -462,7 +486,8 @@ START_TEST(test_stop)
     struct reader r;
     open_watch(&r, &req);
     nothing(&r);
-    registry_stop(w.registry);
+    object_unref(world_create(&w, "ns", "g", ""));
+    registry_stop(w.registry); /* over: what was not taken is not told any more */
     ck_assert_str_eq(read_events(&r, 1), "|");
     watch_close(r.watch);
     struct watch *none = NULL;
@@ -495,7 +520,31 @@ START_TEST(test_wakes)
 }
 END_TEST
 
-#define CROWD 500 /* watches; they are told at most every 10 ms */
+/* What comes first is not a change, and what follows is taken up to where there is no room. */
+START_TEST(test_each_change)
+{
+    tell_story();
+    struct watch_request req = initial();
+    struct reader r;
+    open_watch(&r, &req);
+    ck_assert_str_eq(changes(&r, 9), "");
+    ck_assert_str_eq(read_events(&r, 2), "A:a@7 I@12");
+    object_unref(world_create(&w, "ns", "d", "")); /* 13 */
+    object_unref(world_create(&w, "ns", "e", "")); /* 14 */
+    object_unref(world_create(&w, "ns", "f", "")); /* 15 */
+    ck_assert_str_eq(changes(&r, 1), "A:d@13");
+    ck_assert_str_eq(read_events(&r, 1), "A:e@14");
+    ck_assert_str_eq(changes(&r, 9), "A:f@15");
+    ck_assert_str_eq(changes(&r, 9), "");
+    nothing(&r);
+    object_unref(world_create(&w, "ns", "g", ""));
+    registry_stop(w.registry); /* over: what was not taken is not told any more */
+    ck_assert_str_eq(changes(&r, 9), "");
+    watch_close(r.watch);
+}
+END_TEST
+
+#define CROWD 500 /* watches; each is told at most every 10 ms */
 #define CROWD_MS 10
 
 static unsigned wakes_of(const struct reader *r)
@@ -573,6 +622,7 @@ SUITE(watch)
                                   test_timeout,
                                   test_stop,
                                   test_wakes,
+                                  test_each_change,
                                   test_crowd};
     for (size_t i = 0; i < ARRAY_LEN(tests); i++)
         tcase_add_test(tc, tests[i]);
