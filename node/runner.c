@@ -211,6 +211,15 @@ static bool is_at_rest(const struct plan *plan)
     return rests;
 }
 
+/* After a plan was carried out. */
+static void note_rest(const struct runner *r, struct run *run, bool rests)
+{
+    if (!rests)
+        run->rests_until_ms = 0;
+    else if (run->rests_until_ms == 0)
+        run->rests_until_ms = monotonic_ms(r) + RESYNC_MS;
+}
+
 static int make_plan(struct runner *r, struct run *run, struct plan *plan, struct err *err)
 {
     int rc = look(r, run, err);
@@ -348,10 +357,7 @@ static int step(struct runner *r, struct run *run, bool *ret_has_acted, int64_t 
         less(&wait_ms, follow_volumes(r, run));
     int64_t act_wait_ms = 0;
     *ret_has_acted = act(r, run, &plan, &act_wait_ms);
-    if (*ret_has_acted || act_wait_ms || !is_at_rest(&plan))
-        run->rests_until_ms = 0;
-    else if (run->rests_until_ms == 0)
-        run->rests_until_ms = monotonic_ms(r) + RESYNC_MS;
+    note_rest(r, run, !*ret_has_acted && act_wait_ms == 0 && is_at_rest(&plan));
     if (*ret_has_acted)
         return 0;
     if (!is_said(run, &plan))
