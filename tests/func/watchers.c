@@ -40,11 +40,10 @@
 #define STREAMS_PER_CONNECTION 50
 #define OBJECTS 100 /* that are written to */
 #define WRITERS 8
-#define RECORDS_AT_ONCE 16     /* of TLS, read from one connection */
-#define READ_AHEAD (128 << 10) /* bytes that one read may bring */
-#define LATENCY_BUCKETS 20000  /* of a millisecond */
-#define LAST_WORDS_MS 60000    /* that the last event may take */
-#define CUT_OFF_MS 40000       /* that a watch which never reads may stay after all was written */
+#define RECORDS_AT_ONCE 16    /* of TLS, read from one connection */
+#define LATENCY_BUCKETS 20000 /* of a millisecond */
+#define LAST_WORDS_MS 60000   /* that the last event may take */
+#define CUT_OFF_MS 40000      /* that a watch which never reads may stay after all was written */
 
 static struct {
     int64_t port, readers, silent, writes, seconds, resumes;
@@ -691,8 +690,6 @@ static SSL_CTX *client_ctx(const char *alpn)
     if (SSL_CTX_use_certificate_chain_file(c, options.cert) != 1 ||
         SSL_CTX_use_PrivateKey_file(c, options.key, SSL_FILETYPE_PEM) != 1)
         fail("certificate");
-    SSL_CTX_set_read_ahead(c, 1);
-    SSL_CTX_set_default_read_buffer_len(c, READ_AHEAD);
     SSL_CTX_set_alpn_protos(c, (const unsigned char *)alpn, (unsigned)strlen(alpn));
     return c;
 }
