@@ -143,6 +143,7 @@ static const struct {
     {step_managed_fields, ALWAYS},
     {step_status, ALWAYS},
     {step_path_defaults, ALWAYS},
+    {step_account, ON_CREATE},
     {step_owners, ALWAYS},
     {step_stored, ON_UPDATE},
     {step_generate_name, ON_CREATE},

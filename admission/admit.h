@@ -21,6 +21,10 @@ struct admit_env {
     /* Errors (ERR_UNAVAILABLE ...) mean that it is not known; then the create fails. NULL = every
      * namespace is active. */
     int (*namespace_state)(void *ctx, const char *name, enum namespace_state *ret, struct err *err);
+    /* The ServiceAccount of a Pod, the caller's. ERR_NOT_FOUND, or others that mean that it is not
+     * known. NULL = Pods are made as they come. */
+    int (*service_account)(void *ctx, const char *namespace_name, const char *name, cJSON **ret,
+                           struct err *err);
     /* A warning about an object that is allowed, the caller's; NULL = none. May be NULL. */
     char *(*foresee)(void *ctx, const struct kind *kind, const cJSON *object);
     void *ctx;

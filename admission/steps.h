@@ -53,6 +53,9 @@ int step_finalizer_warnings(struct admission *a, struct err *err);
 int step_encode(struct admission *a, struct err *err);
 int step_path_defaults(struct admission *a, struct err *err);
 
+/* account.c: what a Pod gets from its ServiceAccount */
+int step_account(struct admission *a, struct err *err);
+
 /* hints.c */
 int step_hints(struct admission *a, struct err *err);
 

@@ -48,6 +48,7 @@ struct app {                /* starts as {0} */
     struct dialer *dialer;
     struct tunnels *tunnels;
     struct house *house;
+    char *authority; /* PEM, what Pods trust this server by; of the house */
 };
 
 /* app_stop follows, whatever comes out. */

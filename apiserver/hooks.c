@@ -29,25 +29,40 @@ static int cluster_namespace_state(void *ctx, const char *name, enum namespace_s
     return rc;
 }
 
-/* The same where namespaces are kinds of this server. The cache may be a little behind a client
- * that has just made one. */
+/* Where there is no cluster. The cache may be a little behind a client that has just made one. */
+static int own_object(const struct app *a, const struct kind *kind, const char *namespace_name,
+                      const char *name, struct object **ret, struct err *err)
+{
+    static const enum read_match ways[] = {READ_ANY, READ_LATEST};
+    int rc = -ERR_NOT_FOUND;
+    for (size_t i = 0; i < ARRAY_LEN(ways) && rc == -ERR_NOT_FOUND; i++) {
+        err_fini(err);
+        rc = registry_get(a->registry, kind, namespace_name, name,
+                          (struct read_version){ways[i], 0}, 0, ret, err);
+    }
+    return rc;
+}
+
 static int own_namespace_state(void *ctx, const char *name, enum namespace_state *ret,
                                struct err *err)
 {
-    struct app *a = ctx;
     SCOPED(object_unref_p) struct object *o = NULL;
     SCOPED(err_fini) struct err e = {0};
-    int rc = registry_get(a->registry, &kind_namespace, "", name,
-                          (struct read_version){READ_ANY, 0}, 0, &o, &e);
-    if (rc == -ERR_NOT_FOUND) {
-        err_fini(&e);
-        rc = registry_get(a->registry, &kind_namespace, "", name,
-                          (struct read_version){READ_LATEST, 0}, 0, &o, &e);
-    }
+    int rc = own_object(ctx, &kind_namespace, "", name, &o, &e);
     if (rc < 0 && rc != -ERR_NOT_FOUND)
         return err_move(err, &e);
     *ret = !o ? NAMESPACE_ABSENT : o->is_terminating ? NAMESPACE_TERMINATING : NAMESPACE_ACTIVE;
     return 0;
+}
+
+static int own_service_account(void *ctx, const char *namespace_name, const char *name, cJSON **ret,
+                               struct err *err)
+{
+    SCOPED(object_unref_p) struct object *o = NULL;
+    int rc = own_object(ctx, &kind_service_account, namespace_name, name, &o, err);
+    if (rc == 0)
+        *ret = object_tree(o);
+    return rc;
 }
 
 static char *foresee(void *ctx, const struct kind *kind, const cJSON *object)
@@ -65,6 +80,7 @@ struct admit_env hooks_admit_env(struct app *a)
         .namespace_state = a->namespaces                        ? cluster_namespace_state
                            : kind_find_by_kind("", "Namespace") ? own_namespace_state
                                                                 : NULL,
+        .service_account = kind_find_by_kind("", "Pod") ? own_service_account : NULL,
         .foresee = foresee,
         .ctx = a,
     };

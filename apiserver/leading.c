@@ -2,10 +2,16 @@
  * lease of the store is ours. */
 #include "apiserver/leading.h"
 
+#include <stdlib.h>
+
+#include "apiserver/base/file.h"
 #include "apiserver/base/log.h"
+#include "apiserver/base/mem.h"
 #include "reconcile/house.h"
 #include "reconcile/reconcile.h"
 #include "storage/lease.h"
+
+#define AUTHORITY_MAX ((size_t)64 << 10) /* bytes of the file */
 
 static void on_lead(void *ctx)
 {
@@ -65,15 +71,27 @@ static struct reconcile *make_reconciler(struct app *a)
     });
 }
 
+static int make_house(struct app *a, struct err *err)
+{
+    SCOPED(buf_fini) struct buf authority = {0};
+    if (file_read(a->local.ca_cert, AUTHORITY_MAX, &authority, err) < 0)
+        return -(int)err->code;
+    a->authority = buf_take(&authority, NULL);
+    a->house = house_new(&(struct house_config){.registry = a->registry,
+                                                .clock = &clock_system,
+                                                .fence = fence,
+                                                .ctx = a,
+                                                .authority = a->authority});
+    return 0;
+}
+
 int leading_start(struct app *a, struct err *err)
 {
-    (void)err;
     if (!a->options.reconcile || !a->kube)
         return 0;
+    if (a->options.standalone && make_house(a, err) < 0)
+        return -(int)err->code;
     a->reconcile = make_reconciler(a);
-    if (a->options.standalone)
-        a->house = house_new(&(struct house_config){
-            .registry = a->registry, .clock = &clock_system, .fence = fence, .ctx = a});
     const struct store_leader_config config = {.holder = a->identity,
                                                .ttl_s = a->options.leader_lease_ms / 1000};
     atomic_store(&a->leader, store_leader_start(a->store, &config, &leader_ops, a));
@@ -85,4 +103,5 @@ void leading_stop(struct app *a)
     store_leader_stop(atomic_load(&a->leader));
     reconcile_free(a->reconcile);
     house_free(a->house);
+    free(a->authority);
 }

@@ -33,7 +33,7 @@ struct house {
 static int namespace_pass(struct house *h, const char *what, struct loop_result *ret,
                           struct err *err)
 {
-    return house_namespace_pass(&h->env, what, ret, err);
+    return house_namespace_pass(&h->env, h->config.authority, what, ret, err);
 }
 
 static int owners_pass(struct house *h, const char *what, struct loop_result *ret, struct err *err)
@@ -244,7 +244,8 @@ static void on_object(void *ctx, const struct object *o, bool is_delete)
     owners_note(h->owners, o, is_delete, look_at, h);
     if (o->kind == &kind_namespace && !is_delete)
         add(h, 'n', o->name);
-    if (o->kind == &kind_service_account && is_delete)
+    if ((o->kind == &kind_service_account && is_delete) ||
+        (o->kind == &kind_config_map && strcmp(o->name, HOUSE_AUTHORITY) == 0))
         add(h, 'n', o->namespace_name);
     if (o->kind == &kind_pod)
         on_pod(h, o, key, is_delete);

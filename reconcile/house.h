@@ -1,7 +1,8 @@
 /* What a cluster's controller manager and scheduler do for sandboxes, for a server without a
  * cluster: namespaces are emptied before they go, objects go with their owners, every namespace has
- * a default ServiceAccount, Pods get a node, claims a volume, Services their EndpointSlices, old
- * Events go. One feed over all kinds served, one queue. Runs while this process leads. */
+ * a default ServiceAccount and the authority that Pods trust the server by, Pods get a node, claims
+ * a volume, Services their EndpointSlices, old Events go. One feed over all kinds served, one
+ * queue. Runs while this process leads. */
 #pragma once
 
 #include "reconcile/pass.h"
@@ -11,7 +12,8 @@ struct house_config {
     const struct clock *clock;
     bool (*fence)(void *ctx, struct store_compare *ret); /* see struct pass_env */
     void *ctx;
-    int workers; /* 0 = 8 */
+    char *authority; /* PEM, which Pods trust this server by; NULL = they are not told */
+    int workers;     /* 0 = 8 */
 };
 struct house;
 struct house *house_new(const struct house_config *config);

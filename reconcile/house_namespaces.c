@@ -1,5 +1,6 @@
-/* Namespaces: a default ServiceAccount as long as they are there; on their way out they are
- * emptied, and say what is left. Source: the Kubernetes API reference, NamespaceCondition. */
+/* Namespaces: a default ServiceAccount and the server's authority as long as they are there; on
+ * their way out they are emptied, and say what is left. Source: the Kubernetes API reference,
+ * NamespaceCondition. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -15,15 +16,48 @@
 
 #define EMPTYING_MS 500 /* between looks at one that is not empty yet */
 
+/* The namespace may be on its way out by now. */
+static int forgive_ending(int rc, struct err *e, struct err *err)
+{
+    bool is_fine = rc == -ERR_NOT_FOUND || rc == -ERR_FORBIDDEN;
+    if (is_fine)
+        err_fini(e);
+    return rc < 0 && !is_fine ? err_move(err, e) : 0;
+}
+
 static int ensure_account(const struct pass_env *env, const char *namespace_name, struct err *err)
 {
     struct err e = {0};
     int rc = pass_ensure(env, &kind_service_account, namespace_name,
                          house_named("v1", "ServiceAccount", "default"), HOUSE_MANAGER, &e);
-    bool is_fine = rc == -ERR_NOT_FOUND || rc == -ERR_FORBIDDEN;
-    if (is_fine)
-        err_fini(&e); /* the namespace is on its way out */
-    return rc < 0 && !is_fine ? err_move(err, &e) : 0;
+    return forgive_ending(rc, &e, err);
+}
+
+static bool set_authority(void *authority, cJSON *map)
+{
+    SCOPED(json_free_p) cJSON *data = json_object();
+    json_set_str(data, "ca.crt", authority);
+    if (json_equal(json_get(map, "data"), data))
+        return false;
+    json_set(map, "data", steal(&data));
+    return true;
+}
+
+/* What Pods trust the server by; nobody else may say what is in it. */
+static int ensure_authority(const struct pass_env *env, const char *namespace_name, char *authority,
+                            struct err *err)
+{
+    SCOPED(object_unref_p) struct object *present = NULL;
+    struct err e = {0};
+    int rc = pass_get(env, &kind_config_map, namespace_name, HOUSE_AUTHORITY, &present, err);
+    if (rc < 0)
+        return rc;
+    if (present)
+        return house_forgive(house_change(env, present, set_authority, authority, err), err);
+    cJSON *map = house_named("v1", "ConfigMap", HOUSE_AUTHORITY);
+    set_authority(authority, map);
+    rc = pass_ensure(env, &kind_config_map, namespace_name, map, HOUSE_MANAGER, &e);
+    return forgive_ending(rc, &e, err);
 }
 
 /* ---- what is left ---- */
@@ -154,12 +188,15 @@ static int empty(const struct pass_env *env, const struct object *o, struct loop
     return rc;
 }
 
-int house_namespace_pass(const struct pass_env *env, const char *name, struct loop_result *ret,
-                         struct err *err)
+int house_namespace_pass(const struct pass_env *env, char *authority, const char *name,
+                         struct loop_result *ret, struct err *err)
 {
     SCOPED(object_unref_p) struct object *o = NULL;
     int rc = pass_get(env, &kind_namespace, "", name, &o, err);
     if (rc < 0 || !o)
         return rc;
-    return o->is_terminating ? empty(env, o, ret, err) : ensure_account(env, name, err);
+    if (o->is_terminating)
+        return empty(env, o, ret, err);
+    rc = ensure_account(env, name, err);
+    return rc == 0 && authority ? ensure_authority(env, name, authority, err) : rc;
 }

@@ -18,9 +18,11 @@ int house_change(const struct pass_env *env, const struct object *o,
 /* What was to be changed or deleted and is gone, or another one, meanwhile: as good. */
 int house_forgive(int rc, struct err *err);
 
-/* Namespaces: default ServiceAccount, or, on its way out, its content (house_namespaces.c). */
-int house_namespace_pass(const struct pass_env *env, const char *name, struct loop_result *ret,
-                         struct err *err);
+/* Namespaces: default ServiceAccount and authority (PEM, NULL = none is told), or, on its way out,
+ * its content (house_namespaces.c). */
+#define HOUSE_AUTHORITY "kube-root-ca.crt" /* its ConfigMap */
+int house_namespace_pass(const struct pass_env *env, char *authority, const char *name,
+                         struct loop_result *ret, struct err *err);
 /* A Pod without a node. */
 int house_bind_pass(const struct pass_env *env, const char *namespace_name, const char *name,
                     struct loop_result *ret, struct err *err);

@@ -142,7 +142,18 @@ as_admin
 answers "a review of the token" 201 POST /apis/authentication.k8s.io/v1/tokenreviews "${JSON[@]}" -d "$(jq -cn --arg t "$token" \
     '{apiVersion: "authentication.k8s.io/v1", kind: "TokenReview", spec: {token: $t}}')"
 is "says whose it is" system:serviceaccount:default:robot "$(q .status.user.username)"
+POD='"apiVersion":"v1","kind":"Pod","spec":{"serviceAccountName":"robot","containers":[{"name":"a","image":"i"}]}'
+answers "a Pod of the account" 201 POST "$CORE/pods" "${JSON[@]}" -d "{$POD,\"metadata\":{\"name\":\"of-robot\"}}"
+is "gets its token, the authority and its namespace" "token kube-root-ca.crt namespace /var/run/secrets/kubernetes.io/serviceaccount" \
+    "$(q '(.spec.volumes[0].projected.sources | "\(.[0].serviceAccountToken.path) \(.[1].configMap.name) \(.[2].downwardAPI.items[0].path)") + " " + .spec.containers[0].volumeMounts[0].mountPath')"
+answers "the authority" 200 GET "$CORE/configmaps/kube-root-ca.crt"
+is "is the one that the server shows" "$(cat "$DATA/ca.crt")" "$(q '.data["ca.crt"]')"
+answers "it goes" 200 DELETE "$CORE/configmaps/kube-root-ca.crt"
+t "and comes back" within 20 there "$CORE/configmaps/kube-root-ca.crt" '.data["ca.crt"] | length > 100'
 answers "the account goes" 200 DELETE "$CORE/serviceaccounts/robot"
+answers "a Pod of an account that is not there" 403 POST "$CORE/pods" "${JSON[@]}" -d "{$POD,\"metadata\":{\"name\":\"of-nobody\"}}"
+is "is refused with the reason" 'pods "of-nobody" is forbidden: error looking up service account default/robot: serviceaccount "robot" not found' "$(q .message)"
+answers "the other Pod goes" 200 DELETE "$CORE/pods/of-robot?gracePeriodSeconds=0"
 AS=(-H "Authorization: Bearer $token")
 answers "and its token is worth nothing" 401 GET "$CORE/configmaps"
 as_admin

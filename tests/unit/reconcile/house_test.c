@@ -96,13 +96,57 @@ END_TEST
 
 /* ---- Namespaces ---- */
 
-static int64_t look_at_namespace(const char *name)
+static int64_t look_at_namespace_of(char *authority, const char *name)
 {
     struct loop_result result = {0};
     SCOPED(err_fini) struct err err = {0};
-    ck_assert_int_eq(house_namespace_pass(&env, name, &result, &err), 0);
+    ck_assert_int_eq(house_namespace_pass(&env, authority, name, &result, &err), 0);
     return result.again_after_ms;
 }
+
+static int64_t look_at_namespace(const char *name)
+{
+    return look_at_namespace_of(NULL, name);
+}
+
+static void check_authority(const char *expected)
+{
+    SCOPED(json_free_p) cJSON *map = get(&kind_config_map, "x", "kube-root-ca.crt");
+    SCOPED_FREE char *data = json_to_str(json_get(map, "data"));
+    ck_assert_str_eq(data, expected);
+}
+
+static bool spoil(void *unused, cJSON *map)
+{
+    (void)unused;
+    json_set_at(map, "data.more", json_string("x"));
+    return true;
+}
+
+/* Whatever becomes of it, every namespace has the server's own. */
+START_TEST(test_authority)
+{
+    char one[] = "one", two[] = "two";
+    make_and_forget(&kind_namespace, "", "\"metadata\":{\"name\":\"x\"}");
+    look_at_namespace("x");
+    ck_assert(!is_there(&kind_config_map, "x", "kube-root-ca.crt"));
+    look_at_namespace_of(one, "x");
+    check_authority("{\"ca.crt\":\"one\"}");
+    SCOPED(object_unref_p) struct object *map = NULL;
+    ck_assert_int_eq(pass_get(&env, &kind_config_map, "x", "kube-root-ca.crt", &map, NULL), 0);
+    ck_assert_int_eq(house_change(&env, map, spoil, NULL, NULL), 0);
+    look_at_namespace_of(one, "x");
+    check_authority("{\"ca.crt\":\"one\"}");
+    look_at_namespace_of(two, "x");
+    check_authority("{\"ca.crt\":\"two\"}");
+    drop(&kind_config_map, "x", "kube-root-ca.crt", NULL);
+    look_at_namespace_of(two, "x");
+    check_authority("{\"ca.crt\":\"two\"}");
+    drop(&kind_namespace, "", "x", NULL);
+    look_at_namespace_of(two, "x");
+    ck_assert(!is_there(&kind_config_map, "x", "kube-root-ca.crt"));
+}
+END_TEST
 
 START_TEST(test_namespace)
 {
@@ -696,6 +740,7 @@ SUITE(house)
     TCase *tc = tcase_create("passes");
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, test_old_events);
+    tcase_add_test(tc, test_authority);
     tcase_add_test(tc, test_namespace);
     tcase_add_test(tc, test_empty_namespace_goes);
     tcase_add_test(tc, test_bind);
