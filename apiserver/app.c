@@ -120,6 +120,8 @@ static int start_registry(struct app *a, struct err *err)
         .admit = &a->admit,
         .history_events = (size_t)a->options.history_events,
         .bind = &a->binder.ops,
+        .on_fenced = leading_suspect,
+        .fence_ctx = a,
     });
     registry_start(a->registry);
     a->gauges = gauges_start(a->registry);

@@ -41,6 +41,13 @@ static bool fence(void *ctx, struct store_compare *ret)
     return leader && store_leader_fence(leader, ret);
 }
 
+void leading_suspect(void *app)
+{
+    struct store_leader *leader = atomic_load(&((struct app *)app)->leader);
+    if (leader)
+        store_leader_suspect(leader);
+}
+
 static struct reconcile *make_reconciler(struct app *a)
 {
     const struct options *o = &a->options;

@@ -71,6 +71,8 @@ struct registry {
     struct store *store;
     struct bind *bind; /* NULL = claims are stored as they come */
     const struct admit_env *admit;
+    void (*on_fenced)(void *ctx); /* see registry_config */
+    void *fence_ctx;
     char *prefix;
     size_t history_events, history_bytes;
     int64_t bookmark_period_ms;

@@ -210,10 +210,13 @@ static bool is_at(const struct store_kv *kv, int64_t rev)
 /* A transaction that did not hold: who was in the way? */
 static enum commit_outcome judge_refusal(const struct commit *c, const struct store_kv *current)
 {
+    const struct registry *r = c->registry;
     if (!is_at(&current[0], c->seen_rev))
         return COMMIT_RACED;
     if (c->beside && !is_at(&current[1], c->beside->seen_rev))
         return COMMIT_BESIDE_RACED;
+    if (r->on_fenced)
+        r->on_fenced(r->fence_ctx);
     return COMMIT_FENCED;
 }
 

@@ -24,6 +24,8 @@ struct registry *registry_new(const struct registry_config *config)
     struct registry *r = xcalloc(1, sizeof *r);
     r->store = config->store;
     r->admit = config->admit;
+    r->on_fenced = config->on_fenced;
+    r->fence_ctx = config->fence_ctx;
     r->bind = bind_new(config->bind);
     r->prefix = xstrdup(config->prefix ? config->prefix : "/registry/");
     r->history_events = config->history_events ? config->history_events : HISTORY_EVENTS;

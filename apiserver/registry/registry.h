@@ -25,6 +25,10 @@ struct registry_config {
     size_t history_bytes;            /* and at most so many bytes; 0 = 16 MiB */
     int64_t bookmark_period_ms;      /* 0 = 60,000 */
     const struct bind_ops *bind;     /* borrowed; NULL = claims are stored as they come */
+    /* The fence of a write did not hold: who wrote leads no more. On the writer's thread. May be
+     * NULL. */
+    void (*on_fenced)(void *ctx);
+    void *fence_ctx;
 };
 struct registry *registry_new(const struct registry_config *config);
 /* Loads the cache on threads of its own; returns at once. */

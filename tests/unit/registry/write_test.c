@@ -172,8 +172,18 @@ START_TEST(test_generated_name)
 }
 END_TEST
 
+static void count(void *n)
+{
+    ++*(int *)n;
+}
+
 START_TEST(test_create_fenced)
 {
+    int n = 0;
+    world_stop_registry(&w);
+    w.config.on_fenced = count;
+    w.config.fence_ctx = &n;
+    world_start_registry(&w);
     const struct store_compare fence = {.key = "/lease", .target = STORE_MOD, .rev = 77};
     struct write_options opts = world_opts();
     opts.fence = &fence;
@@ -196,6 +206,7 @@ START_TEST(test_create_fenced)
         registry_delete(w.registry, &kind_sandbox, "ns", "b", &dopts, &o, &is_gone, &err),
         -ERR_CONFLICT);
     ck_assert(strstr(err_text(&err), "no longer leader"));
+    ck_assert_int_eq(n, 3); /* each time who leads is told to look */
 }
 END_TEST
 
