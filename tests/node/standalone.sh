@@ -22,6 +22,17 @@ ready "the example becomes Ready" "$SANDBOXES/sandboxes/hello"
 IP=$(kube GET "$SANDBOXES/sandboxes/hello" | jq -r '.status.podIPs[0]')
 like "it serves its page at the address of its status" "^hello from hello, first started" "$(curl -s --max-time 10 "http://$IP:8080/")"
 
+# ---- what a Pod has of its account ----
+
+pod known 'del(.spec.nodeName, .spec.automountServiceAccountToken)'
+comes "a Pod that does not say no has a token" known "$READY"
+account() { inside known cat "/var/run/secrets/kubernetes.io/serviceaccount/$1"; }
+is "and its namespace" default "$(account namespace)"
+is "and the server's authority" "$(cat "$WORK/server/ca.crt")" "$(account ca.crt)"
+like "the server knows the token" 'system:serviceaccount:default:default' \
+    "$(curl -s --cacert "$WORK/server/ca.crt" -H "Authorization: Bearer $(account token)" "$URL$PODS" | jq -r .message)"
+pod_delete known
+
 # ---- volumes: folders of the node's, and of the machine where that is allowed ----
 
 CLAIMS=/api/v1/namespaces/default/persistentvolumeclaims
