@@ -11,9 +11,8 @@
 #include "tests/lib/fake_cluster.h"
 #include "tests/lib/world.h"
 
-/* W-t079: what settings of 0 mean. */
+/* What settings of 0 mean. */
 #define GRACE_MS 300000
-/* W-t079 */
 #define RECHECK_MS 60000
 
 static struct fixture {

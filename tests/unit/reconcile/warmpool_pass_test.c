@@ -22,7 +22,7 @@ START_TEST(test_fill) /* W-t002, W-t005, W-t011..W-t014 */
     int64_t filled = registry_revision(fx.world.registry);
     r = pass_ok(); /* nothing to do: nothing written */
     ck_assert_int_eq(registry_revision(fx.world.registry), filled);
-    ck_assert_int_ge(r.again_after_ms, GRACE_MS); /* W-t074 */
+    ck_assert_int_ge(r.again_after_ms, GRACE_MS); /* W-t074, W-t079 */
     SCOPED_FREE char *name = name_of(0);
     set_ready(name, true);
     clock_fake_advance(&fx.world.clock, 1000);
