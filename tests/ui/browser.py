@@ -77,7 +77,9 @@ class Browser:
         elif method == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning", "assert"):
             self.complaints.append("console: " + json.dumps([a.get("value") for a in params["args"]]))
         elif method == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
-            self.complaints.append(f"log: {params['entry']['text']} {params['entry'].get('url', '')}")
+            # Whoever makes an interface on this machine has the browser break off what it reads; the page goes on by itself.
+            if "net::ERR_NETWORK_CHANGED" not in params["entry"]["text"]:
+                self.complaints.append(f"log: {params['entry']['text']} {params['entry'].get('url', '')}")
         elif method == "Audits.issueAdded" and params["issue"]["code"] != "PerformanceIssue":
             self.complaints.append("issue: " + json.dumps(params["issue"])[:400])
         elif method == "Network.responseReceived":

@@ -110,6 +110,11 @@ START_TEST(test_folder_is_made_once)
         ck_assert_int_eq(local_identity_publish(&l, "https://127.0.0.1:1", NULL), 0);
         read_text(l.admin_config, i == 0 ? &before : &after);
     }
+    for (int i = 0; i < 2; i++) { /* the token, at the end, says when it was signed */
+        char *token = strstr(i == 0 ? before.data : after.data, "    token: ");
+        ck_assert_ptr_nonnull(token);
+        *token = '\0';
+    }
     ck_assert_str_eq(buf_cstr(&before), buf_cstr(&after));
     ck_assert_ptr_nonnull(strstr(buf_cstr(&after), "server: https://127.0.0.1:1\n"));
     for (size_t i = 0; i < ARRAY_LEN(files); i++)
