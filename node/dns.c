@@ -16,6 +16,7 @@
 #include "apiserver/base/map.h"
 #include "apiserver/base/mem.h"
 #include "node/disk.h"
+#include "node/env.h"
 
 #define WRITE_AFTER_MS 100 /* changes that come together are written once */
 
@@ -179,6 +180,9 @@ static struct daemon *start_program(const struct dns *d, const struct dns_config
     strv_add(&argv, xstrdup("--no-hosts"));
     strv_add(&argv, xasprintf("--addn-hosts=%s", d->hosts));
     strv_add(&argv, xasprintf("--local=/%s/", c->domain));
+    if (c->api)
+        strv_add(&argv, xasprintf("--host-record=" ENV_API_HOST "," ENV_API_HOST ".%s,%s",
+                                  c->domain, c->api));
     /* On that address alone, which is not there before the first Pod. */
     strv_add(&argv, xstrdup("--bind-dynamic"));
     strv_add(&argv, xasprintf("--listen-address=%s", c->address));

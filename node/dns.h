@@ -18,6 +18,7 @@ struct dns_config {
     const char *interface; /* the bridge of Pods; one of these per bridge */
     const char *address;   /* on it, dns_address */
     const char *domain;    /* cluster.local */
+    const char *api;       /* what the API server's name leads to, NULL = its endpoints if any */
     const char *log_file;
     struct kube *kube;
     const struct clock *clock;

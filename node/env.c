@@ -277,20 +277,41 @@ static int add_all_of(struct env *e, const cJSON *from, struct err *err)
     return 0;
 }
 
+/* Source: kubelet, the variables of Services; of these this one alone is given. */
+static int add_api(struct env *e, struct err *err)
+{
+    static const char *const names[] = {"KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT",
+                                        "KUBERNETES_SERVICE_PORT_HTTPS"};
+    for (size_t i = 0; e->s->api.address && i < ARRAY_LEN(names); i++) {
+        SCOPED(buf_fini) struct buf value = {0};
+        if (i == 0)
+            buf_puts(&value, ENV_API_HOST);
+        else
+            buf_printf(&value, "%d", e->s->api.port);
+        int rc = set_var(e, names[i], &value, err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
 int env_make(const struct sources *s, const cJSON *container, cJSON **ret, struct err *err)
 {
     SCOPED(json_free_p) cJSON *vars = json_object();
     struct env e = {.s = s, .container = container, .vars = vars};
     const cJSON *item;
+    int rc = add_api(&e, err);
+    if (rc < 0)
+        return rc;
     cJSON_ArrayForEach(item, json_get(container, "envFrom"))
     {
-        int rc = add_all_of(&e, item, err);
+        rc = add_all_of(&e, item, err);
         if (rc < 0)
             return rc;
     }
     cJSON_ArrayForEach(item, json_get(container, "env"))
     {
-        int rc = add_one(&e, item, err);
+        rc = add_one(&e, item, err);
         if (rc < 0)
             return rc;
     }

@@ -8,9 +8,17 @@
 #include "apiserver/base/buf.h"
 #include "apiserver/base/err.h"
 
+/* Where a Pod finds the API server; without address nothing is said of it. */
+#define ENV_API_HOST "kubernetes.default.svc" /* as its certificate has it */
+struct env_api {
+    const char *address; /* borrowed */
+    int port;
+};
+
 struct sources { /* all borrowed */
     const cJSON *pod;
     const char *pod_ip, *host_ip;
+    struct env_api api;
     /* resource is a plural like configmaps, of the Pod's namespace; or persistentvolumes. Errors:
      * ERR_NOT_FOUND. */
     int (*get)(void *ctx, const char *resource, const char *name, cJSON **ret, struct err *err);
@@ -24,7 +32,8 @@ struct sources { /* all borrowed */
 #define ENV_MAX 4096                       /* variables of a container */
 #define ENV_BYTES_MAX ((size_t)1024 << 10) /* together; the kernel takes about twice that */
 
-/* An object, name to value. Errors: ERR_INVALID or ERR_NOT_FOUND with a text for the user. */
+/* An object, name to value; first, so that the container may say otherwise, KUBERNETES_SERVICE_HOST
+ * and what belongs to it. Errors: ERR_INVALID or ERR_NOT_FOUND with a text for the user. */
 int env_make(const struct sources *s, const cJSON *container, cJSON **ret, struct err *err);
 /* $(NAME) becomes its value when env has it, $$ becomes $. Source: Kubernetes, "define dependent
  * environment variables". */

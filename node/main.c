@@ -14,6 +14,7 @@
 #include "node/command.h"
 #include "node/dns.h"
 #include "node/engine.h"
+#include "node/relay.h"
 #include "node/runner.h"
 #include "node/serve.h"
 #include "node/simulate.h"
@@ -25,7 +26,7 @@ struct options {
     const char *socket, *address, *network, *interface, *subnet, *pause, *domain;
     const char *dns_program;
     const char *cert_file, *key_file, *ca_file;
-    int64_t port;
+    int64_t port, pod_api_port;
     char **dns, **host_paths, **capabilities, **runtimes;
     int64_t nodes, pods, workers, lease_ms, follow_ms;
     int64_t start_ms, slow_ms, run_ms, restart_ms, stop_ms;
@@ -71,6 +72,10 @@ static const struct flag flag_rows[] = {
      "the engine's network of Pods; made when it is not there"},
     {"network-interface", FLAG_STRING, AT(interface), "sandbox0", 0, 0, "its bridge"},
     {"pod-cidr", FLAG_STRING, AT(subnet), "10.90.0.0/16", 0, 0, "its range of addresses"},
+    {"pod-api-port", FLAG_INT, AT(pod_api_port), "443", 0, 65535,
+     "at the first address of --pod-cidr, where Pods with a token of their service account reach "
+     "an "
+     "API server that listens on this machine's loopback alone; 0 = nowhere"},
     {"cluster-dns", FLAG_LIST, AT(dns), "", 0, 0,
      "name servers of Pods with dnsPolicy ClusterFirst; none = one of our own, where there is the "
      "program for it, else the machine's"},
@@ -174,30 +179,57 @@ static int run_simulation(const struct options *o, const struct pod_settings *po
     return EXIT_SUCCESS;
 }
 
-/* Name servers of Pods into ret_servers: those of the flag, or one of our own. */
-static int start_dns(const struct options *o, struct kube *kube, struct dns **ret,
-                     char ***ret_servers, struct err *err)
+struct parts {         /* of a node that runs containers; NULL = not there */
+    struct kube *kube; /* borrowed, as the next two */
+    struct fetch *fetch;
+    const char *name;
+    struct kube_config files;
+    char *gateway;  /* the node's address on the bridge, NULL = --pod-cidr is none */
+    char **servers; /* name servers of Pods */
+    struct engine *engine;
+    struct podman *podman;
+    struct relay *relay;
+    struct dns *dns;
+    struct serve *serve;
+    struct runner *runner;
+};
+
+/* None where Pods reach the API server without it, or shall not. */
+static int make_relay(const struct options *o, struct parts *p, struct err *err)
+{
+    if (!p->gateway || !o->pod_api_port)
+        return 0;
+    int rc = relay_new(&(struct relay_config){.interface = o->interface,
+                                              .address = p->gateway,
+                                              .port = (int)o->pod_api_port,
+                                              .server = p->files.server},
+                       &p->relay, err);
+    return rc == -ERR_NOT_FOUND ? 0 : rc;
+}
+
+/* Name servers of Pods: those of the flag, or one of our own. */
+static int start_dns(const struct options *o, struct parts *p, struct err *err)
 {
     SCOPED_FREE char *program = daemon_find(o->dns_program);
     SCOPED_FREE char *log_file = xasprintf("%s/dns.log", o->engine.folder);
-    SCOPED_FREE char *address = dns_address(o->subnet);
     for (char **server = o->dns; *server; server++)
-        strv_add(ret_servers, xstrdup(*server));
+        strv_add(&p->servers, xstrdup(*server));
     if (*o->dns)
         return 0;
-    if (!program || !address) {
+    if (!program || !p->gateway) {
         log_warn("names of Services are not known in Pods: there is no %s", o->dns_program);
         return 0;
     }
-    strv_add(ret_servers, xstrdup(address));
+    strv_add(&p->servers, xstrdup(p->gateway));
     return dns_start(&(struct dns_config){.program = program,
                                           .interface = o->interface,
-                                          .address = address,
+                                          .address = p->gateway,
                                           .domain = o->domain,
+                                          .api = p->relay ? p->gateway : NULL,
                                           .log_file = log_file,
-                                          .kube = kube,
+                                          .kube = p->kube,
                                           .clock = &clock_system},
-                     ret, err);
+                     &p->dns, err);
 }
 
 static const char *name_of(const struct options *o, char *host, size_t n)
@@ -206,55 +238,49 @@ static const char *name_of(const struct options *o, char *host, size_t n)
     return o->name ? o->name : host;
 }
 
-/* NULL without a certificate to show; then the cluster is not told of a server either. ret_files
- * keeps the files that its settings are read from. */
-static int make_server(const struct options *o, struct kube *kube, struct podman *podman,
-                       const char *name, struct kube_config *ret_files, struct serve **ret,
-                       struct err *err)
+/* None without a certificate to show; then the cluster is not told of a server either. */
+static int make_server(const struct options *o, struct parts *p, struct err *err)
 {
-    int rc = kube_config_load(o->kubeconfig, ret_files, err);
-    if (rc < 0)
-        return rc;
     struct serve_config config = {
-        .kube = kube,
-        .podman = podman,
-        .name = name,
+        .kube = p->kube,
+        .podman = p->podman,
+        .name = p->name,
         .address = o->address,
         .port = (int)o->port,
-        .cert_file = o->cert_file ? o->cert_file : ret_files->cert_file,
-        .key_file = o->key_file ? o->key_file : ret_files->key_file,
-        .ca_file = o->ca_file ? o->ca_file : ret_files->ca_file,
+        .cert_file = o->cert_file ? o->cert_file : p->files.cert_file,
+        .key_file = o->key_file ? o->key_file : p->files.key_file,
+        .ca_file = o->ca_file ? o->ca_file : p->files.ca_file,
     };
     if (config.cert_file && config.key_file && config.ca_file)
-        return serve_new(&config, ret, err);
+        return serve_new(&config, &p->serve, err);
     log_warn("no server: --kubeconfig has no certificate, and neither --tls-cert-file nor "
              "--client-ca-file are given; logs, exec, attach and port-forward do not work");
     return 0;
 }
 
-static int start_runner(const struct options *o, char *const *dns, struct kube *kube,
-                        struct podman *podman, struct fetch *fetch, const char *name, int port,
-                        struct runner **ret, struct err *err)
+static int start_runner(const struct options *o, struct parts *p, struct err *err)
 {
     SCOPED_FREE char *pause = o->pause ? xstrdup(o->pause) : command_find_pause();
     if (!pause)
         return err_set(err, ERR_NOT_FOUND, "there is no sandbox-pause; --pause says where it is");
     return runner_start(
         &(struct runner_config){
-            .kube = kube,
-            .podman = podman,
-            .fetch = fetch,
+            .kube = p->kube,
+            .podman = p->podman,
+            .fetch = p->fetch,
             .clock = &clock_system,
-            .name = name,
+            .name = p->name,
             .address = o->address,
-            .port = port,
+            .port = p->serve ? serve_port(p->serve) : 0,
             .folder = o->engine.folder,
             .network = o->network,
             .interface = o->interface,
             .subnet = o->subnet,
             .pause_program = pause,
-            .dns = dns,
+            .dns = p->servers,
             .domain = o->domain,
+            .relay = p->relay,
+            .api = {.address = p->relay ? p->gateway : NULL, .port = (int)o->pod_api_port},
             .policy = {.host_paths = o->host_paths,
                        .capabilities = o->capabilities,
                        .runtimes = o->runtimes},
@@ -264,44 +290,55 @@ static int start_runner(const struct options *o, char *const *dns, struct kube *
             .lease_ms = o->lease_ms,
             .follow_ms = o->follow_ms,
         },
-        ret, err);
+        &p->runner, err);
+}
+
+static int start_parts(const struct options *o, struct parts *p, struct err *err)
+{
+    int rc = kube_config_load(o->kubeconfig, &p->files, err);
+    if (rc == 0 && !o->socket)
+        rc = engine_start(&o->engine, p->fetch, &p->engine, err);
+    if (rc < 0)
+        return rc;
+    p->podman = podman_new(p->fetch, o->socket ? o->socket : engine_socket(p->engine));
+    p->gateway = dns_address(o->subnet);
+    rc = make_relay(o, p, err);
+    if (rc == 0)
+        rc = start_dns(o, p, err);
+    if (rc == 0)
+        rc = make_server(o, p, err);
+    if (rc == 0)
+        rc = start_runner(o, p, err);
+    if (rc == 0 && p->serve)
+        serve_start(p->serve, p->runner);
+    return rc;
+}
+
+static void stop_parts(struct parts *p)
+{
+    serve_stop(p->serve);
+    runner_stop(p->runner);
+    relay_free(p->relay);
+    dns_stop(p->dns);
+    strv_free(p->servers);
+    free(p->gateway);
+    podman_free(p->podman);
+    engine_stop(p->engine);
+    kube_config_fini(&p->files);
 }
 
 static int run_containers(const struct options *o, struct kube *kube, struct fetch *fetch,
                           const sigset_t *signals)
 {
     SCOPED(err_fini) struct err err = {0};
-    SCOPED(kube_config_fini) struct kube_config files = {0};
     char host[256] = "";
-    const char *name = name_of(o, host, sizeof host);
-    struct serve *serve = NULL;
-    struct engine *engine = NULL;
-    struct runner *runner = NULL;
-    struct podman *podman = NULL;
-    struct dns *dns = NULL;
-    char **servers = NULL;
-    int rc = o->socket ? 0 : engine_start(&o->engine, fetch, &engine, &err);
-    if (rc == 0) {
-        podman = podman_new(fetch, o->socket ? o->socket : engine_socket(engine));
-        rc = start_dns(o, kube, &dns, &servers, &err);
-    }
-    if (rc == 0)
-        rc = make_server(o, kube, podman, name, &files, &serve, &err);
-    if (rc == 0)
-        rc = start_runner(o, servers, kube, podman, fetch, name, serve ? serve_port(serve) : 0,
-                          &runner, &err);
-    if (rc == 0 && serve)
-        serve_start(serve, runner);
+    struct parts parts = {.kube = kube, .fetch = fetch, .name = name_of(o, host, sizeof host)};
+    int rc = start_parts(o, &parts, &err);
     if (rc == 0)
         wait_for_end(signals);
     else
         log_error("cannot start: %s", err_text(&err));
-    serve_stop(serve);
-    runner_stop(runner);
-    dns_stop(dns);
-    strv_free(servers);
-    podman_free(podman);
-    engine_stop(engine);
+    stop_parts(&parts);
     return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

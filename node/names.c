@@ -4,13 +4,15 @@
 
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
+#include "node/env.h"
 
 static const char *pod_text(const cJSON *pod, const char *path)
 {
     return json_str_or(pod, path, "");
 }
 
-void names_print_hosts(const cJSON *pod, const char *pod_ip, const char *domain, struct buf *out)
+void names_print_hosts(const cJSON *pod, const char *pod_ip, const char *api, const char *domain,
+                       struct buf *out)
 {
     const char *host = json_str_or(pod, "spec.hostname", pod_text(pod, "metadata.name"));
     const char *subdomain = pod_text(pod, "spec.subdomain");
@@ -20,6 +22,8 @@ void names_print_hosts(const cJSON *pod, const char *pod_ip, const char *domain,
         buf_printf(out, "%s.%s.%s.svc.%s\t", host, subdomain, pod_text(pod, "metadata.namespace"),
                    domain);
     buf_printf(out, "%s\n", host);
+    if (api)
+        buf_printf(out, "%s\t" ENV_API_HOST "\t" ENV_API_HOST ".%s\n", api, domain);
     const cJSON *alias, *name;
     cJSON_ArrayForEach(alias, json_at(pod, "spec.hostAliases"))
     {

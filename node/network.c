@@ -53,6 +53,8 @@ bool network_attach(struct runner *r, struct run *run, const struct plan *plan)
     }
     if (plan->is_terminating) /* nothing starts any more */
         return true;
+    if (r->config.relay)
+        relay_listen(r->config.relay);
     struct firewall_sandbox s = sandbox_of(plan->pause);
     if (firewall_attach(r->firewall, run->pod, &s, &err) < 0) {
         note_trouble(r, run, err_text(&err));
@@ -60,4 +62,30 @@ bool network_attach(struct runner *r, struct run *run, const struct plan *plan)
     }
     free(steal(&run->network_trouble));
     return true;
+}
+
+/* ---- the API server ---- */
+
+struct search {
+    const char *ip;
+    bool is_found;
+};
+
+static bool look_at(void *ctx, const char *uid, void *value)
+{
+    struct search *s = ctx;
+    const struct run *run = value;
+    (void)uid;
+    s->is_found = !run->is_gone && str_equal(run->ip, s->ip) && relay_is_for(run->newest);
+    return !s->is_found;
+}
+
+bool network_lets_in(void *runner, const char *ip)
+{
+    struct runner *r = runner;
+    struct search s = {.ip = ip};
+    pthread_mutex_lock(&r->lock);
+    map_each(r->runs, look_at, &s);
+    pthread_mutex_unlock(&r->lock);
+    return s.is_found;
 }

@@ -202,6 +202,7 @@ struct sources run_sources(struct run_sources *ctx)
         .pod = ctx->run->pod,
         .pod_ip = ctx->run->ip, /* changed by this worker alone */
         .host_ip = ctx->r->config.address,
+        .api = relay_is_for(ctx->run->pod) ? ctx->r->config.api : (struct env_api){0},
         .get = get,
         .is_immutable = is_immutable,
         .token = token,

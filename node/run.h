@@ -127,7 +127,9 @@ int64_t follow_volumes(struct runner *r, struct run *run);
 /* The Pod is another one: what its volumes say of it may be, too. */
 void follow_change(struct run *run, const cJSON *old, const cJSON *pod);
 
-/* network.c: a container of the engine's list; of a sandbox that runs the firewall knows before it
+/* network.c: whether the Pod of that address may connect to the API server. */
+bool network_lets_in(void *runner, const char *ip);
+/* A container of the engine's list; of a sandbox that runs the firewall knows before it
  * has rules. */
 void network_adopt(struct runner *r, const cJSON *item);
 /* True when the Pod's sandbox has its rules, so that containers may start in it. */

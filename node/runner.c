@@ -563,6 +563,8 @@ int runner_start(const struct runner_config *config, struct runner **ret, struct
     r->probes = make_loop(r, "probes", PROBE_WORKERS, prober_work);
     r->hooks = make_loop(r, "hooks", HOOK_WORKERS, hook_work);
     r->node = make_loop(r, "node", 1, node_work);
+    if (config->relay)
+        relay_start(config->relay, network_lets_in, r);
     loop_add(r->node, config->name);
     loop_add(r->node, KEY_CLAIMS);
     firewall_watch(r->firewall);
@@ -592,6 +594,8 @@ void runner_stop(struct runner *r)
     loop_free(r->hooks);
     loop_free(r->pods);
     loop_free(r->node);
+    if (r->config.relay)
+        relay_stop(r->config.relay);
     firewall_free(r->firewall);
     map_each(r->runs, free_run, NULL);
     map_free(r->runs);

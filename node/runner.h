@@ -6,8 +6,10 @@
 
 #include "apiserver/base/clock.h"
 #include "apiserver/kube/kube.h"
+#include "node/env.h"
 #include "node/podman.h"
 #include "node/refuse.h"
+#include "node/relay.h"
 
 struct runner_config {
     struct kube *kube; /* borrowed, as all below */
@@ -19,8 +21,10 @@ struct runner_config {
     const char *folder;                       /* of Pods and claims, absolute */
     const char *network, *interface, *subnet; /* where Pods get their addresses */
     const char *pause_program;
-    char *const *dns;   /* name servers of ClusterFirst; empty = the machine's */
-    const char *domain; /* cluster.local */
+    char *const *dns;    /* name servers of ClusterFirst; empty = the machine's */
+    const char *domain;  /* cluster.local */
+    struct relay *relay; /* to the API server, NULL = none; started and stopped by the runner */
+    struct env_api api;  /* where it is, for Pods with a token */
     struct refuse_policy policy;
     bool enforces_policies; /* of networks; otherwise it says of whom it does not */
     int workers;

@@ -436,7 +436,7 @@ int volume_write_network(const struct sources *s, const struct volume_place *pla
     SCOPED_FREE char *hosts_path = xasprintf("%s/hosts", place->folder);
     SCOPED_FREE char *resolv_path = xasprintf("%s/resolv.conf", place->folder);
     file_read("/etc/resolv.conf", HOST_RESOLV_MAX, &machine, NULL);
-    names_print_hosts(s->pod, s->pod_ip, domain, &hosts);
+    names_print_hosts(s->pod, s->pod_ip, s->api.address, domain, &hosts);
     names_print_resolv(s->pod, dns, domain, buf_cstr(&machine), &resolv);
     int rc = disk_write(AT_FDCWD, hosts_path, hosts.data, hosts.len, 0644, err);
     return rc < 0 ? rc : disk_write(AT_FDCWD, resolv_path, resolv.data, resolv.len, 0644, err);

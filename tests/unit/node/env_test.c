@@ -101,6 +101,23 @@ START_TEST(test_map_of_labels)
 }
 END_TEST
 
+START_TEST(test_api)
+{
+    SCOPED(json_free_p) cJSON *container = NULL, *env = NULL;
+    ck_assert_int_eq(json_parse_str("{\"env\":[{\"name\":\"KUBERNETES_SERVICE_PORT\",\"value\":"
+                                    "\"1\"},{\"name\":\"A\",\"value\":"
+                                    "\"$(KUBERNETES_SERVICE_HOST)\"}]}",
+                                    &container, NULL),
+                     0);
+    struct sources s = {.api = {.address = "10.90.0.1", .port = 443}};
+    ck_assert_int_eq(env_make(&s, container, &env, NULL), 0);
+    SCOPED_FREE char *text = json_to_str(env);
+    ck_assert_str_eq(text, "{\"KUBERNETES_SERVICE_HOST\":\"kubernetes.default.svc\","
+                           "\"KUBERNETES_SERVICE_PORT\":\"1\",\"KUBERNETES_SERVICE_PORT_HTTPS\":"
+                           "\"443\",\"A\":\"kubernetes.default.svc\"}");
+}
+END_TEST
+
 START_TEST(test_size_is_bounded)
 {
     SCOPED(buf_fini) struct buf text = {0};
@@ -117,5 +134,5 @@ END_TEST
 SUITE(env)
 {
     LOOP("variables", test_row, 0, ARRAY_LEN(rows));
-    TESTS("env", test_map_of_labels, test_size_is_bounded);
+    TESTS("env", test_map_of_labels, test_api, test_size_is_bounded);
 }

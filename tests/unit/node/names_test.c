@@ -50,10 +50,12 @@ START_TEST(test_hosts)
         pod_of("{\"hostname\":\"h\",\"subdomain\":\"s\",\"hostAliases\":[{\"ip\":\"10.1.1.1\","
                "\"hostnames\":[\"a\",\"b\"]}]}");
     SCOPED(buf_fini) struct buf out = {0};
-    names_print_hosts(pod, "10.90.0.2", "cluster.local", &out);
+    names_print_hosts(pod, "10.90.0.2", "10.90.0.1", "cluster.local", &out);
     ck_assert_str_eq(buf_cstr(&out),
                      "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"
-                     "10.90.0.2\th.s.n.svc.cluster.local\th\n10.1.1.1\ta\tb\n");
+                     "10.90.0.2\th.s.n.svc.cluster.local\th\n"
+                     "10.90.0.1\tkubernetes.default.svc\tkubernetes.default.svc.cluster.local\n"
+                     "10.1.1.1\ta\tb\n");
 }
 END_TEST
 
