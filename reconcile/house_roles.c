@@ -48,6 +48,7 @@ static const struct row {
     {"system:node", "", "pods", READ ",delete"},
     {"system:node", "", "pods/status,pods/binding", "create,get,patch,update"},
     {"system:node", "", "configmaps,secrets,services,serviceaccounts,namespaces", READ},
+    {"system:node", "", "serviceaccounts/token", "create"}, /* of its Pods' volumes */
     {"system:node", "",
      "persistentvolumeclaims,persistentvolumeclaims/status,persistentvolumes,"
      "persistentvolumes/status",
