@@ -26,6 +26,9 @@
 #include "storage/etcd.h"
 #include "storage/memstore.h"
 
+/* Bytes of old states a kind, without a cluster: few watch there, and Pods, which change often, are
+ * among the kinds. */
+#define STANDALONE_HISTORY ((size_t)6 << 20)
 #define LABEL_DOMAINS_MAX ((size_t)1 << 20) /* bytes of the file */
 
 /* ---- what goes out ---- */
@@ -119,6 +122,7 @@ static int start_registry(struct app *a, struct err *err)
         .kinds = kinds_served,
         .admit = &a->admit,
         .history_events = (size_t)a->options.history_events,
+        .history_bytes = a->options.standalone ? STANDALONE_HISTORY : 0,
         .bind = &a->binder.ops,
         .on_fenced = leading_suspect,
         .fence_ctx = a,
