@@ -110,7 +110,8 @@ static char *alternatives(const char *host)
     bool is_address = host && strspn(host, "0123456789abcdefABCDEF:.") == strlen(host);
     bool is_any = host && (strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0);
     return xasprintf("DNS:localhost,DNS:kubernetes,DNS:kubernetes.default,"
-                     "DNS:kubernetes.default.svc,IP:127.0.0.1,IP:::1%s%s",
+                     "DNS:kubernetes.default.svc,DNS:kubernetes.default.svc.cluster.local,IP:127.0."
+                     "0.1,IP:::1%s%s",
                      !host || is_any ? ""
                      : is_address    ? ",IP:"
                                      : ",DNS:",
