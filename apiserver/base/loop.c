@@ -39,10 +39,21 @@ struct run {
     int64_t since_ms; /* monotonic */
 };
 
+#define CLOCKS_MS                                                                                  \
+    2 /* that two clocks, read one after the other, may differ from one time to the next */
+
+/* A worker that waits, on its stack. The one that came last is woken first: what it works with is
+ * at hand, and those that are not needed stay as small as they are. */
+struct sleeper {
+    pthread_cond_t wake;
+    struct sleeper *next, **from; /* from: NULL = it is not listed */
+    int64_t until_ms;             /* monotonic */
+};
+
 struct loop {
     struct loop_config config;
     pthread_mutex_t lock; /* guards all below but the threads, which start and stop own */
-    pthread_cond_t changed;
+    struct sleeper *sleepers;
     struct map *items;
     struct map *families;       /* those with ready items */
     struct family *head, *tail; /* whose turn it is, in this order */
@@ -88,7 +99,6 @@ struct loop *loop_new(const struct loop_config *config)
     struct loop *l = xcalloc(1, sizeof *l);
     l->config = *config;
     pthread_mutex_init(&l->lock, NULL);
-    thread_cond_init(&l->changed);
     l->items = map_new();
     l->families = map_new();
     l->timers = omap_new();
@@ -151,7 +161,6 @@ void loop_free(struct loop *l)
     map_free(l->items);
     map_free(l->families);
     omap_free(l->timers);
-    pthread_cond_destroy(&l->changed);
     pthread_mutex_destroy(&l->lock);
     free(l);
 }
@@ -194,6 +203,36 @@ static char *family_name(const char *key)
     return hyphen ? xstrndup(key, (size_t)(hyphen - key)) : xstrdup(key);
 }
 
+/* Lock held. */
+static void unlist(struct sleeper *s)
+{
+    if (!s->from)
+        return;
+    *s->from = s->next;
+    if (s->next)
+        s->next->from = s->from;
+    s->from = NULL;
+}
+
+static void list(struct loop *l, struct sleeper *s)
+{
+    s->next = l->sleepers;
+    s->from = &l->sleepers;
+    if (s->next)
+        s->next->from = &s->next;
+    l->sleepers = s;
+}
+
+/* Lock held. */
+static void wake_one(struct loop *l)
+{
+    struct sleeper *s = l->sleepers;
+    if (!s)
+        return;
+    unlist(s);
+    pthread_cond_signal(&s->wake);
+}
+
 /* Lock held: the last of its family; one that had nobody waiting comes last in the round. */
 static void put_last(struct loop *l, struct item *it)
 {
@@ -210,7 +249,7 @@ static void put_last(struct loop *l, struct item *it)
         round_put(l, f);
     }
     l->ready++;
-    pthread_cond_signal(&l->changed);
+    wake_one(l);
 }
 
 /* Lock held: the first of the family whose turn it is; NULL = nobody waits. */
@@ -259,7 +298,7 @@ static void delay(struct loop *l, struct item *it, int64_t after_ms)
     if (it->due_ms && it->due_ms <= due)
         return;
     set_due(l, it, due);
-    pthread_cond_signal(&l->changed); /* it may be the first one now */
+    wake_one(l); /* it may be the first one now */
 }
 
 void loop_add_after(struct loop *l, const char *key, int64_t after_ms)
@@ -322,18 +361,24 @@ static void collect_due(struct loop *l)
         make_ready(l, it);
 }
 
-/* Lock held. Sleeps until something is ready, something falls due, or the loop stops. */
-static void wait_for_work(struct loop *l)
+/* Lock held: when the first delayed key is due, by the system's clock; the loop's may be a fake. */
+static int64_t due_at_ms(const struct loop *l)
 {
     const struct item *first = next_due(l);
-    /* What is left by the loop's clock, waited for by the system's: the loop's may be a fake. */
-    int64_t left_ms = first ? first->due_ms - now_ms(l) : 0;
-    thread_cond_wait_until(&l->changed, &l->lock,
-                           first ? clock_monotonic_ms(&clock_system) + left_ms : INT64_MAX);
+    return first ? clock_monotonic_ms(&clock_system) + first->due_ms - now_ms(l) : INT64_MAX;
 }
 
-/* Lock held. NULL when stopping. */
-static struct item *take(struct loop *l)
+/* Lock held. Sleeps until something is ready, something falls due, or the loop stops. */
+static void wait_for_work(struct loop *l, struct sleeper *me)
+{
+    me->until_ms = due_at_ms(l);
+    list(l, me);
+    thread_cond_wait_until(&me->wake, &l->lock, me->until_ms);
+    unlist(me);
+}
+
+/* Lock held. NULL when stopping. Who goes to work leaves the clock to the next. */
+static struct item *take(struct loop *l, struct sleeper *me)
 {
     for (;;) {
         if (l->is_stopping)
@@ -342,9 +387,11 @@ static struct item *take(struct loop *l)
         struct item *it = take_first(l);
         if (it) {
             it->is_running = true;
+            if (l->sleepers && due_at_ms(l) + CLOCKS_MS < l->sleepers->until_ms)
+                wake_one(l);
             return it;
         }
-        wait_for_work(l);
+        wait_for_work(l, me);
     }
 }
 
@@ -390,8 +437,10 @@ static const char *result_name(int rc, const struct loop_result *result)
 static void *worker(void *arg)
 {
     struct loop *l = arg;
+    struct sleeper me = {0};
+    thread_cond_init(&me.wake);
     pthread_mutex_lock(&l->lock);
-    for (struct item *it; (it = take(l)) != NULL;) {
+    for (struct item *it; (it = take(l, &me)) != NULL;) {
         struct run run;
         struct loop_result result = {0};
         run_begin(l, &run);
@@ -405,6 +454,7 @@ static void *worker(void *arg)
         settle(l, it, rc, &result);
     }
     pthread_mutex_unlock(&l->lock);
+    pthread_cond_destroy(&me.wake);
     return NULL;
 }
 
@@ -425,7 +475,8 @@ void loop_stop(struct loop *l)
 {
     pthread_mutex_lock(&l->lock);
     l->is_stopping = true;
-    pthread_cond_broadcast(&l->changed);
+    while (l->sleepers)
+        wake_one(l);
     pthread_mutex_unlock(&l->lock);
     for (int i = 0; i < l->n_threads; i++)
         pthread_join(l->threads[i], NULL);

@@ -1,6 +1,8 @@
 /* The keyed queue: one key on one worker, delays, failures, stop and start. */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "apiserver/base/buf.h"
 #include "apiserver/base/clock.h"
@@ -261,6 +263,86 @@ START_TEST(test_stop_with_a_crowd)
 }
 END_TEST
 
+/* ---- who sleeps ---- */
+
+enum { SLEEPERS = 8, IN_A_ROW = 40 };
+
+static atomic_bool was_late_run;
+static pthread_t ran_on[IN_A_ROW];
+static atomic_int n_ran;
+
+/* "wait" ends when "late" ran; of others it is noted where they ran. */
+static int sleepers_work(void *ctx, const char *key, struct loop_result *ret)
+{
+    (void)ctx;
+    (void)ret;
+    if (strcmp(key, "late") == 0) {
+        atomic_store(&was_late_run, true);
+    } else if (strcmp(key, "wait") == 0) {
+        for (int i = 0; i < WAIT_MS && !atomic_load(&was_late_run); i++)
+            usleep(1000);
+    } else {
+        ran_on[atomic_load(&n_ran)] = pthread_self();
+        atomic_fetch_add(&n_ran, 1);
+    }
+    return 0;
+}
+
+static struct loop *start_sleepers(int workers)
+{
+    struct loop *l = loop_new(&(struct loop_config){
+        .name = "test", .workers = workers, .clock = &clock_system, .work = sleepers_work});
+    atomic_store(&was_late_run, false);
+    atomic_store(&n_ran, 0);
+    loop_start(l);
+    usleep(200 * 1000); /* until all wait */
+    return l;
+}
+
+/* The worker that knew when the next key is due has something else to do by then. */
+START_TEST(test_somebody_keeps_the_time)
+{
+    struct loop *l = start_sleepers(2);
+    loop_add_after(l, "late", 100);
+    loop_add(l, "wait");
+    for (int i = 0; i < WAIT_MS && !atomic_load(&was_late_run); i++)
+        usleep(1 * 1000);
+    ck_assert(atomic_load(&was_late_run));
+    loop_stop(l);
+    loop_free(l);
+}
+END_TEST
+
+static int threads_used(void)
+{
+    int n = 0;
+    for (int i = 0; i < IN_A_ROW; i++) {
+        int k = 0;
+        while (!pthread_equal(ran_on[k], ran_on[i]))
+            k++;
+        n += k == i;
+    }
+    return n;
+}
+
+/* One key after the other needs one worker, and few have to do with it. */
+START_TEST(test_few_work_when_few_are_needed)
+{
+    struct loop *l = start_sleepers(SLEEPERS);
+    for (int i = 0; i < IN_A_ROW; i++) {
+        SCOPED_FREE char *key = xasprintf("n%d", i);
+        loop_add(l, key);
+        for (int k = 0; k < WAIT_MS && atomic_load(&n_ran) <= i; k++)
+            usleep(1000);
+        usleep(5000); /* until it waits again */
+    }
+    loop_stop(l);
+    loop_free(l);
+    ck_assert_int_eq(atomic_load(&n_ran), IN_A_ROW);
+    ck_assert_int_le(threads_used(), SLEEPERS / 2);
+}
+END_TEST
+
 START_TEST(test_backoff)
 {
     ck_assert_int_eq(loop_backoff_ms(1), 5);
@@ -275,5 +357,6 @@ SUITE(loop)
 {
     TESTS("queue", test_every_key_once, test_never_two_at_once, test_failure_comes_back,
           test_wish_is_granted, test_earlier_time_wins, test_restart, test_counted, test_backoff,
-          test_families_take_turns, test_stop_with_a_crowd);
+          test_families_take_turns, test_stop_with_a_crowd, test_somebody_keeps_the_time,
+          test_few_work_when_few_are_needed);
 }
