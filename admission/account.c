@@ -4,6 +4,7 @@
  * "Configure Service Accounts for Pods". */
 #include <string.h>
 
+#include "admission/names.h"
 #include "admission/steps.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
@@ -84,10 +85,15 @@ static int refuse(const struct admission *a, const char *account, const char *wh
     return -ERR_FORBIDDEN;
 }
 
-/* The account, the caller's. Every namespace has a default one, or will in a moment. */
+/* The account, the caller's. Every namespace has a default one, or will in a moment; what can be no
+ * name is for validation to refuse. */
 static int find_account(const struct admission *a, const char *name, cJSON **ret, struct err *err)
 {
-    SCOPED(err_fini) struct err e = {0};
+    SCOPED(err_fini) struct err e = {0}, causes = {0};
+    if (name_check_object(name, false, NAME_SUBDOMAIN, "", &causes) > 0) {
+        *ret = json_object();
+        return 0;
+    }
     int rc = a->env->service_account(a->env->ctx, a->req->namespace_name, name, ret, &e);
     if (rc == -ERR_NOT_FOUND && strcmp(name, "default") == 0) {
         *ret = json_object();

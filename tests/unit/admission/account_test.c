@@ -141,6 +141,8 @@ START_TEST(refused)
     SCOPED_FREE char *absent = make(",'serviceAccountName':'robot'");
     ck_assert_str_eq(absent, "pods \"p\" is forbidden: error looking up service account ns/robot: "
                              "serviceaccount \"robot\" not found");
+    SCOPED_FREE char *bad = make(",'serviceAccountName':'A_b'");
+    ck_assert_ptr_nonnull(strstr(bad, "spec.serviceAccountName: Invalid value: \"A_b\""));
     account = "";
     SCOPED_FREE char *unknown = make("");
     ck_assert_str_eq(
