@@ -140,7 +140,7 @@ functional: deps ## what is asked of a real cluster, of a server without one and
 	$(Q)tests/compat/clients make && tests/run standalone $(OUT)
 test: deps ## everything automated, on a real cluster too; ends in `N passed, N failed, N skipped`
 	$(Q)tests/run all
-soak: deps ## a thousand claimers against three servers whose leader is killed every 5 s, 20 times (half an hour)
+soak: deps ## a thousand claimers against three servers each of whose leaders is killed after 5 s, 20 times (half an hour)
 	$(Q)$(MAKE) --no-print-directory WERROR=1 all func-targets
 	$(Q)ROUNDS=20 SERVER=$(SERVER) bash tests/scale/claims.sh
 contract: deps ## each numbered check of the Kubernetes API contract on a real cluster, as a table

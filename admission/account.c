@@ -56,7 +56,7 @@ static void mount_token(const struct admission *a, cJSON *spec)
     static const char sources[] =
         "{\"defaultMode\":420,\"sources\":["
         "{\"serviceAccountToken\":{\"expirationSeconds\":3607,\"path\":\"token\"}},"
-        "{\"configMap\":{\"name\":\"kube-root-ca.crt\","
+        "{\"configMap\":{\"name\":\"" KUBE_ROOT_CA "\","
         "\"items\":[{\"key\":\"ca.crt\",\"path\":\"ca.crt\"}]}},"
         "{\"downwardAPI\":{\"items\":[{\"path\":\"namespace\","
         "\"fieldRef\":{\"apiVersion\":\"v1\",\"fieldPath\":\"metadata.namespace\"}}]}}]}";

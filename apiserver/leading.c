@@ -108,6 +108,7 @@ int leading_start(struct app *a, struct err *err)
 void leading_stop(struct app *a)
 {
     store_leader_stop(atomic_load(&a->leader));
+    atomic_store(&a->leader, NULL);
     reconcile_free(a->reconcile);
     house_free(a->house);
     free(a->authority);

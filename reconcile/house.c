@@ -245,7 +245,7 @@ static void on_object(void *ctx, const struct object *o, bool is_delete)
     if (o->kind == &kind_namespace && !is_delete)
         add(h, 'n', o->name);
     if ((o->kind == &kind_service_account && is_delete) ||
-        (o->kind == &kind_config_map && strcmp(o->name, HOUSE_AUTHORITY) == 0))
+        (o->kind == &kind_config_map && strcmp(o->name, KUBE_ROOT_CA) == 0))
         add(h, 'n', o->namespace_name);
     if (o->kind == &kind_pod)
         on_pod(h, o, key, is_delete);

@@ -49,12 +49,12 @@ static int ensure_authority(const struct pass_env *env, const char *namespace_na
 {
     SCOPED(object_unref_p) struct object *present = NULL;
     struct err e = {0};
-    int rc = pass_get(env, &kind_config_map, namespace_name, HOUSE_AUTHORITY, &present, err);
+    int rc = pass_get(env, &kind_config_map, namespace_name, KUBE_ROOT_CA, &present, err);
     if (rc < 0)
         return rc;
     if (present)
         return house_forgive(house_change(env, present, set_authority, authority, err), err);
-    cJSON *map = house_named("v1", "ConfigMap", HOUSE_AUTHORITY);
+    cJSON *map = house_named("v1", "ConfigMap", KUBE_ROOT_CA);
     set_authority(authority, map);
     rc = pass_ensure(env, &kind_config_map, namespace_name, map, HOUSE_MANAGER, &e);
     return forgive_ending(rc, &e, err);

@@ -20,7 +20,6 @@ int house_forgive(int rc, struct err *err);
 
 /* Namespaces: default ServiceAccount and authority (PEM, NULL = none is told), or, on its way out,
  * its content (house_namespaces.c). */
-#define HOUSE_AUTHORITY "kube-root-ca.crt" /* its ConfigMap */
 int house_namespace_pass(const struct pass_env *env, char *authority, const char *name,
                          struct loop_result *ret, struct err *err);
 /* A Pod without a node. */

@@ -1,8 +1,7 @@
-/* How fast a pool is refilled: a hold after members went (W10), a lull
- * between claims, a bucket of tokens (W11), and tries
- * that become rarer while members do not become ready. Plain
- * state that starts as {0}, with the time given from outside, ms of the monotonic clock. One thread
- * at a time. */
+/* How fast a pool is refilled: a hold after members went (W10), a lull between claims, a bucket of
+ * tokens (W11), and tries that become rarer while members do not become ready. Plain state that
+ * starts as {0}, with the time given from outside, ms of the monotonic clock. One thread at a
+ * time. */
 #pragma once
 
 #include <stdbool.h>

@@ -39,8 +39,8 @@ struct run {
     int64_t since_ms; /* monotonic */
 };
 
-#define CLOCKS_MS                                                                                  \
-    2 /* that two clocks, read one after the other, may differ from one time to the next */
+/* That two clocks, read one after the other, may differ from one time to the next. */
+#define CLOCKS_MS 2
 
 /* A worker that waits, on its stack. The one that came last is woken first: what it works with is
  * at hand, and those that are not needed stay as small as they are. */

@@ -1,8 +1,8 @@
 /* Watches. A watch is a cursor into its table's ring plus a filter; nothing is copied for it and no
  * queue grows. The store's watch thread moves cursors over what a caught-up watch does not want,
  * and wakes it for what it wants; watch_next reads on under the table's lock for reading. A watch
- * whose cursor falls out of the ring is cut off. One timer thread per registry brings bookmarks and
- * time-outs. */
+ * whose cursor falls out of the ring is cut off. One timer thread per registry moves waves and
+ * brings bookmarks and time-outs. */
 #include <inttypes.h>
 
 #include "apiserver/base/clock.h"
@@ -424,11 +424,15 @@ static const struct change *take_change(struct watch *w, enum watch_type *ret_ty
     return c;
 }
 
+static bool has_left_selection(const struct change *c, enum watch_type type)
+{
+    return type == WATCH_DELETED && !c->is_delete;
+}
+
 /* A reference. What left the selection has its old content and the new revision. */
 static struct object *object_of(const struct change *c, enum watch_type type)
 {
-    bool has_left = type == WATCH_DELETED && !c->is_delete;
-    return has_left ? object_at_rev(c->before, c->rev) : object_ref(c->now);
+    return has_left_selection(c, type) ? object_at_rev(c->before, c->rev) : object_ref(c->now);
 }
 
 /* 0 when there is none, -1 when the cursor fell out of the ring. */
@@ -509,7 +513,7 @@ void watch_each_change(struct watch *w,
     size_t n = 0;
     pthread_rwlock_rdlock(&w->table->lock);
     for (bool goes_on = is_following(w); goes_on && (c = take_change(w, &type)) != NULL; n++) {
-        if (type == WATCH_DELETED && !c->is_delete) {
+        if (has_left_selection(c, type)) {
             struct object *left = object_of(c, type);
             goes_on = put(ctx, type, left);
             object_unref(left);

@@ -54,6 +54,9 @@ extern const struct shape shape_local_subject_access_review, shape_self_subject_
     shape_self_subject_review, shape_self_subject_rules_review, shape_subject_access_review,
     shape_token_review;
 
+/* The ConfigMap of each namespace that has the authority Pods trust the server by. */
+#define KUBE_ROOT_CA "kube-root-ca.crt"
+
 /* Named by the kinds; ended by an empty row (checks.c). */
 extern const struct path_check checks_config_map[], checks_persistent_volume_claim[], checks_pod[],
     checks_secret[], checks_service[];
