@@ -387,7 +387,7 @@ static struct item *take(struct loop *l, struct sleeper *me)
         struct item *it = take_first(l);
         if (it) {
             it->is_running = true;
-            if (l->sleepers && due_at_ms(l) + CLOCKS_MS < l->sleepers->until_ms)
+            if (l->sleepers && due_at_ms(l) < l->sleepers->until_ms - CLOCKS_MS)
                 wake_one(l);
             return it;
         }
