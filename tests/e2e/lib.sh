@@ -53,12 +53,14 @@ like() { if grep -qE -- "$2" <<<"$3"; then ok "$1"; else not_ok "$1" "nothing ma
 # has TEXT WORDS ACTUAL: the words stand in it literally.
 has() { if [[ $3 == *"$2"* ]]; then ok "$1"; else not_ok "$1" "not found: $2"$'\n'"$3"; fi; }
 
-# within SECONDS COMMAND...: tries until it succeeds.
+# within SECONDS COMMAND...: tries until it succeeds. Seconds are those of a machine with nothing else to do: where a try takes long, so does
+# what is waited for, and there are as many tries all the same.
 within() {
-    local end=$((SECONDS + $1))
+    local end=$((SECONDS + $1)) tries=$(($1 * 3))
     shift
     until "$@" >"$WORK/within" 2>&1; do
-        [ $SECONDS -lt $end ] || { cat "$WORK/within" && return 1; }
+        tries=$((tries - 1))
+        [ $SECONDS -lt $end ] || [ $tries -gt 0 ] || { cat "$WORK/within" && return 1; }
         sleep 0.2
     done
 }

@@ -65,15 +65,25 @@ at_most() {
 
 # ---- time ----
 
-now_ms() { date +%s%3N; }
+now_ms() { echo $((${EPOCHREALTIME/./} / 1000)); }
 
-# within SECONDS COMMAND...: tries until it succeeds.
+# rest SINCE-US: twice as long as has passed since then: whoever asks again and again must not keep busy what it waits for.
+rest() {
+    local us=$((2 * (${EPOCHREALTIME/./} - $1)))
+    [ $us -ge 20000 ] || us=20000
+    [ $us -le 1000000 ] || us=1000000
+    sleep ${us}e-6
+}
+
+# within SECONDS COMMAND...: tries until it succeeds. Seconds are those of a machine with nothing else to do: where a try takes long, so does
+# what is waited for, and there are as many tries all the same.
 within() {
-    local end=$(($(now_ms) + $1 * 1000))
+    local end=$((SECONDS + $1)) tries=$(($1 * 10)) began
     shift
-    until "$@" >/dev/null 2>&1; do
-        [ "$(now_ms)" -lt "$end" ] || return 1
-        sleep 0.02
+    while began=${EPOCHREALTIME/./} && ! "$@" >/dev/null 2>&1; do
+        tries=$((tries - 1))
+        [ $SECONDS -le $end ] || [ $tries -gt 0 ] || return 1
+        rest "$began"
     done
 }
 

@@ -1,7 +1,8 @@
 /* Many clients that want a sandbox at the same moment: -n claims on the pool -P by -t threads, each
  * over connections of its own to any of the servers -U, while servers die. A claimer that does not
  * know what became of its request, or is told to come back, asks again with the same name, as a
- * careful client does. Exit code 0 = every claim is stored and no answer was wrong. */
+ * careful client does; it gives up once nobody was answered for -d seconds. Exit code 0 = every
+ * claim is stored and no answer was wrong. */
 #include <getopt.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -34,7 +35,7 @@ static struct {
 } counts;
 static struct fetch *fetch;
 static struct fetch_tls tls;
-static int64_t until_ms;
+static _Atomic int64_t until_ms; /* put off by each answer */
 
 static char *claim_text(const char *name)
 {
@@ -100,6 +101,11 @@ static enum verdict judge(const char *name, int status, const struct fetch_respo
     return DONE;
 }
 
+static void put_off(void)
+{
+    until_ms = clock_monotonic_ms(&clock_system) + options.seconds * 1000;
+}
+
 static void *claimer(void *arg)
 {
     (void)arg;
@@ -111,8 +117,10 @@ static void *claimer(void *arg)
             SCOPED(fetch_response_fini) struct fetch_response res = {0};
             int status = post(text, &res);
             enum verdict verdict = judge(name, status, &res, was_unknown);
-            if (verdict == DONE)
+            if (verdict == DONE) {
+                put_off();
                 break;
+            }
             was_unknown = was_unknown || verdict == AGAIN_UNKNOWN;
             if (clock_monotonic_ms(&clock_system) > until_ms) {
                 wrong(name, status, &res);
@@ -129,7 +137,7 @@ static void run(void)
 {
     pthread_t *threads = xcalloc((size_t)options.threads, sizeof *threads);
     int64_t began_ms = clock_monotonic_ms(&clock_system);
-    until_ms = began_ms + options.seconds * 1000;
+    put_off();
     for (int64_t i = 0; i < options.threads; i++) {
         if (!thread_try_start(&threads[i], "claimer", STACK_BYTES, claimer, NULL))
             exit(2);

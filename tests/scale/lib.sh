@@ -13,6 +13,22 @@ kube_is_built || { skip "$(basename "$0")" "$NO_KUBE" && exit 0; }
 NODE_PID=''
 REPLICA_PIDS=() REPLICA_PORTS=()
 FLAGS=() # of every replica
+STUCK_S=${SLOW:+600} # how long nothing may move before it is taken for stuck; how fast it moves is the machine's affair
+STUCK_S=${STUCK_S:-180}
+
+# soon COMMAND...: it succeeds in the end.
+soon() { within "$STUCK_S" "$@"; }
+
+# reaches GOAL COMMAND...: the number it prints becomes GOAL; it is waited for as long as that grows. REACHED is what it printed last.
+reaches() {
+    local goal=$1 most=0 end=$((SECONDS + STUCK_S)) began
+    shift
+    until began=${EPOCHREALTIME/./} && REACHED=$("$@" 2>/dev/null) && [ "$REACHED" = "$goal" ]; do
+        if [[ $REACHED =~ ^[0-9]+$ ]] && [ "$REACHED" -gt "$most" ]; then most=$REACHED end=$((SECONDS + STUCK_S)); fi
+        [ $SECONDS -lt $end ] || return 1
+        rest "$began"
+    done
+}
 
 # ---- the cluster ----
 
@@ -54,7 +70,7 @@ replicas_up() {
     for ((i = 0; i < $1; i++)); do replica_start "$i" "${@:2}"; done
     for ((i = 0; i < $1; i++)); do
         at "$i"
-        within 60 is_ready || { not_ok "replica $i is ready" "$(tail -n 20 "$SERVER_LOG")" && exit 1; }
+        soon is_ready || { not_ok "replica $i is ready" "$(tail -n 20 "$SERVER_LOG")" && exit 1; }
     done
     at 0
 }
@@ -99,11 +115,11 @@ pool_make() {
         kind: "SandboxWarmPool", metadata: {name: $name}, spec: {replicas: $n, sandboxTemplateRef: {name: $name}}}')"
 }
 
-# pool_is NAME REPLICAS: it has so many members, and all are ready.
-pool_is() {
-    api GET "$EXTENSIONS/sandboxwarmpools/$1"
-    [ "$(q '"\(.status.replicas) \(.status.readyReplicas)"')" = "$2 $2" ]
-}
+# pool_ready NAME: how many of its members are ready; nothing when it has more members than it should.
+pool_ready() { api GET "$EXTENSIONS/sandboxwarmpools/$1" && q 'select(.status.replicas <= .spec.replicas) | .status.readyReplicas // 0'; }
+# pool_fills NAME REPLICAS: it has so many members, and all are ready.
+pool_fills() { reaches "$2" pool_ready "$1"; }
+pool_is() { [ "$(pool_ready "$1")" = "$2" ]; }
 
 # claim NAME POOL [JQ-PROGRAM]
 claim() {
@@ -113,7 +129,7 @@ claim() {
 
 # ready_claims: how many are Ready now, as the replica at hand has them.
 ready_claims() { api GET "$EXTENSIONS/sandboxclaims?resourceVersion=0" && q '[.items[] | select(any(.status.conditions[]?; .type == "Ready" and .status == "True"))] | length'; }
-claims_ready() { [ "$(ready_claims)" = "$1" ]; }
+claims_settle() { reaches "$1" ready_claims; }
 
 # ---- end ----
 
