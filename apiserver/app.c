@@ -13,6 +13,7 @@
 #include "apiserver/base/rand.h"
 #include "apiserver/base/str.h"
 #include "apiserver/hooks.h"
+#include "apiserver/http/node_access.h"
 #include "apiserver/http/server.h"
 #include "apiserver/http/tunnel.h"
 #include "apiserver/kube/kube.h"
@@ -146,7 +147,10 @@ static void stop_registry(struct app *a)
 static int start_auth(struct app *a, struct err *err)
 {
     const struct options *o = &a->options;
-    a->judge_state = (struct judge){.registry = a->registry, .clock = &clock_system};
+    if (kind_find_by_kind("", "Node"))
+        a->nodes = node_access_new(a->registry);
+    a->judge_state =
+        (struct judge){.registry = a->registry, .clock = &clock_system, .nodes = a->nodes};
     memcpy(a->judge_state.token_key, a->local.token_key, sizeof a->local.token_key);
     a->judge = (struct auth_judge){
         .access = judge_access, .token = judge_token_review, .ctx = &a->judge_state};
@@ -167,6 +171,7 @@ static int start_auth(struct app *a, struct err *err)
 static void stop_auth(struct app *a)
 {
     auth_free(a->auth);
+    node_access_free(a->nodes);
 }
 
 /* So many of the workers may wait for a Sandbox to wake at once. */

@@ -43,6 +43,7 @@ struct app {                /* starts as {0} */
     /* Standalone only. */
     struct local_identity local;
     struct etcd_child *etcd;
+    struct node_access *nodes; /* NULL = Nodes are no kind of this server */
     struct judge judge_state;
     struct auth_judge judge;
     struct dialer *dialer;

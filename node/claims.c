@@ -1,9 +1,13 @@
 /* The folder is read before the cluster is asked, so a claim that is made meanwhile is not taken
- * for one that is gone. */
+ * for one that is gone. Claims are asked for only when there is a folder of no volume: a node may
+ * know of volumes, but seldom of all claims (a server without a cluster tells it of those of its
+ * own Pods only). */
 #include "node/claims.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "apiserver/base/json.h"
 #include "apiserver/base/log.h"
@@ -39,19 +43,18 @@ static const char *handle_of_volume(const cJSON *volume)
     return is_ours ? json_str_or(volume, "spec.csi.volumeHandle", "") : "";
 }
 
-/* A claim that has no volume yet uses the folder that it will get. */
-static const struct {
+struct owner {
     const char *page;
     const char *(*folder)(const cJSON *object);
-} owners[] = {
-    {"/api/v1/persistentvolumeclaims?limit=500", uid_of_claim},
-    {"/api/v1/persistentvolumes?limit=500", handle_of_volume},
 };
+static const struct owner volumes = {"/api/v1/persistentvolumes?limit=500", handle_of_volume};
+static const struct owner claims = {"/api/v1/persistentvolumeclaims?limit=500", uid_of_claim};
 
-static int list_owned(struct kube *kube, size_t i, struct map *owned, struct err *err)
+static int list_owned(struct kube *kube, const struct owner *owner, struct map *owned,
+                      struct err *err)
 {
     SCOPED(buf_fini) struct buf path = {0};
-    buf_puts(&path, owners[i].page);
+    buf_puts(&path, owner->page);
     for (;;) {
         SCOPED(json_free_p) cJSON *page = NULL;
         int rc = kube_do(kube, &(struct kube_call){.method = "GET", .path = buf_cstr(&path)}, &page,
@@ -59,31 +62,97 @@ static int list_owned(struct kube *kube, size_t i, struct map *owned, struct err
         if (rc < 0)
             return rc;
         const cJSON *o;
-        cJSON_ArrayForEach(o, json_get(page, "items")) map_put(owned, owners[i].folder(o), owned);
+        cJSON_ArrayForEach(o, json_get(page, "items")) map_put(owned, owner->folder(o), owned);
         const char *next = json_str_or(page, "metadata.continue", "");
         if (!*next)
             return 0;
         buf_clear(&path);
-        buf_printf(&path, "%s&continue=", owners[i].page);
+        buf_printf(&path, "%s&continue=", owner->page);
         fetch_escape(next, &path);
     }
 }
 
+/* ---- claims without a volume ---- */
+
+static char *mark_of(const char *folder, const char *uid)
+{
+    return xasprintf("%s/.unbound-%s", folder, uid);
+}
+
+int claims_mark_unbound(const char *folder, const char *uid, struct err *err)
+{
+    SCOPED_FREE char *mark = mark_of(folder, uid);
+    int rc = disk_make_folder(folder, 0711, err);
+    return rc < 0 ? rc : disk_write(AT_FDCWD, mark, "", 0, 0600, err);
+}
+
+static void unmark(const char *folder, const char *uid)
+{
+    SCOPED_FREE char *mark = mark_of(folder, uid);
+    (void)unlink(mark); /* seldom there */
+}
+
+static bool is_marked(const char *folder, const char *uid)
+{
+    SCOPED_FREE char *mark = mark_of(folder, uid);
+    return access(mark, F_OK) == 0;
+}
+
+/* ---- the sweep ---- */
+
+struct sweep {
+    struct kube *kube;
+    const char *folder;
+    char **names;
+    struct map *owned;
+    bool knows_claims;
+};
+
+static bool is_all_owned(const struct sweep *s)
+{
+    for (char **name = s->names; *name; name++)
+        if (!map_get(s->owned, *name))
+            return false;
+    return true;
+}
+
+static int find_owners(struct sweep *s, struct err *err)
+{
+    int rc = list_owned(s->kube, &volumes, s->owned, err);
+    if (rc < 0 || is_all_owned(s))
+        return rc;
+    rc = list_owned(s->kube, &claims, s->owned, err);
+    s->knows_claims = rc == 0;
+    if (rc != -ERR_FORBIDDEN)
+        return rc;
+    err_fini(err);
+    return 0;
+}
+
+static int look_at(const struct sweep *s, const char *name, struct err *err)
+{
+    if (map_get(s->owned, name)) {
+        if (!s->knows_claims) /* so it is a volume's by now */
+            unmark(s->folder, name);
+        return 0;
+    }
+    if (!s->knows_claims && is_marked(s->folder, name))
+        return 0;
+    SCOPED_FREE char *path = xasprintf("%s/%s", s->folder, name);
+    int rc = disk_remove_tree(path, err);
+    unmark(s->folder, name);
+    log_info("volume's folder removed name=%s", name);
+    return rc;
+}
+
 int claims_sweep(struct kube *kube, const char *folder, struct err *err)
 {
-    char **names = list_folders(folder);
-    struct map *owned = map_new();
-    int rc = 0;
-    for (size_t i = 0; names && rc == 0 && i < ARRAY_LEN(owners); i++)
-        rc = list_owned(kube, i, owned, err);
-    for (char **name = names; rc == 0 && name && *name; name++) {
-        if (map_get(owned, *name))
-            continue;
-        SCOPED_FREE char *path = xasprintf("%s/%s", folder, *name);
-        rc = disk_remove_tree(path, err);
-        log_info("volume's folder removed name=%s", *name);
-    }
-    strv_free(names);
-    map_free(owned);
+    struct sweep s = {
+        .kube = kube, .folder = folder, .names = list_folders(folder), .owned = map_new()};
+    int rc = s.names ? find_owners(&s, err) : 0;
+    for (char **name = s.names; rc == 0 && name && *name; name++)
+        rc = look_at(&s, *name, err);
+    strv_free(s.names);
+    map_free(s.owned);
     return rc;
 }

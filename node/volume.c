@@ -13,6 +13,7 @@
 #include "apiserver/base/mem.h"
 #include "apiserver/base/quantity.h"
 #include "apiserver/kube/local_volume.h"
+#include "node/claims.h"
 #include "node/disk.h"
 #include "node/names.h"
 #include "node/refuse.h"
@@ -119,6 +120,13 @@ static int own_folder(const struct volume *v, const char *handle, char **ret, st
 }
 
 /* A claim that nobody gave a volume has the one that would be made for it. */
+static int unbound_folder(const struct volume *v, const char *uid, char **ret, struct err *err)
+{
+    if (is_name(uid) && claims_mark_unbound(v->place->claims, uid, err) < 0)
+        return -(int)err->code;
+    return own_folder(v, uid, ret, err);
+}
+
 static int claim_folder(const struct volume *v, char **ret, struct err *err)
 {
     SCOPED(json_free_p) cJSON *claim = NULL, *volume = NULL;
@@ -129,7 +137,7 @@ static int claim_folder(const struct volume *v, char **ret, struct err *err)
     const char *uid = json_str_or(claim, "metadata.uid", ""),
                *name = json_str_or(claim, "spec.volumeName", "");
     if (!*name)
-        return own_folder(v, uid, ret, err);
+        return unbound_folder(v, uid, ret, err);
     rc = v->s->get(v->s->ctx, "persistentvolumes", name, &volume, err);
     if (rc < 0)
         return rc;

@@ -1,6 +1,6 @@
-/* Roles and bindings that every server has, made when they are missing and left alone otherwise.
- * Names and meaning of the first ones are those of every cluster. Source: the Kubernetes reference,
- * default roles. */
+/* Roles and bindings that every server has, made when they are missing and left alone otherwise;
+ * but the one of nodes, which once had more, never has other rules than these. Names and meaning of
+ * the first ones are those of every cluster. Source: the Kubernetes reference, default roles. */
 #include <string.h>
 
 #include "apiserver/base/json.h"
@@ -14,7 +14,7 @@
 #define PLAIN                                                                                      \
     "pods,pods/status,pods/log,services,configmaps,events,serviceaccounts,persistentvolumeclaims"
 #define READ "get,list,watch"
-#define WRITE "create,patch,update"
+#define NODE "system:node"
 #define PATHS                                                                                      \
     "/api,/api/*,/apis,/apis/*,/healthz,/livez,/openapi,/openapi/*,/readyz,/version,/version/"
 
@@ -43,20 +43,14 @@ static const struct row {
     {"edit", OURS, EVERY, EVERY},
     {"edit", NAMED_GROUPS, EVERY, EVERY},
 
-    {"system:node", "", "nodes,nodes/status", "create,get,list,watch,patch,update"},
-    {"system:node", "authorization.k8s.io", "subjectaccessreviews", "create"}, /* of its clients */
-    {"system:node", "", "pods", READ ",delete"},
-    {"system:node", "", "pods/status,pods/binding", "create,get,patch,update"},
-    {"system:node", "", "configmaps,secrets,services,serviceaccounts,namespaces", READ},
-    {"system:node", "", "serviceaccounts/token", "create"}, /* of its Pods' volumes */
-    {"system:node", "",
-     "persistentvolumeclaims,persistentvolumeclaims/status,persistentvolumes,"
-     "persistentvolumes/status",
-     "create,get,list,watch,patch,update,delete"},
-    {"system:node", "networking.k8s.io", "networkpolicies", READ},
-    {"system:node", "discovery.k8s.io", "endpointslices", READ},
-    {"system:node", "coordination.k8s.io", "leases", "create,get,patch,update"},
-    {"system:node", ",events.k8s.io", "events", WRITE},
+    /* What every node may. What one may do with its own Node, Pods and what they refer to is for
+     * the server to judge (http/node_access). */
+    {NODE, "authorization.k8s.io", "subjectaccessreviews", "create"}, /* of its clients */
+    {NODE, "", "namespaces,pods", READ},                              /* for network policies */
+    {NODE, "networking.k8s.io", "networkpolicies", READ},
+    {NODE, "discovery.k8s.io", "endpointslices", READ}, /* for names of Services */
+    {NODE, "", "persistentvolumes", "get,list"},        /* whose folders it has */
+    {NODE, "", "events", "create"},
 };
 
 /* Each gives the role of its name to groups, divided by commas. The page's files hold nothing of
@@ -68,7 +62,7 @@ static const struct {
     {"system:discovery", "system:authenticated"},
     {"system:basic-user", "system:authenticated"},
     {"agent-sandbox:page", "system:authenticated,system:unauthenticated"},
-    {"system:node", "system:nodes"},
+    {NODE, "system:nodes"},
 };
 
 #define RBAC_GROUP "rbac.authorization.k8s.io"
@@ -126,11 +120,38 @@ static cJSON *make_binding(const char *role, const char *groups)
     return o;
 }
 
+/* ctx is a whole role. */
+static bool take_rules(void *ctx, cJSON *role)
+{
+    const cJSON *rules_of_ours = json_get(ctx, "rules");
+    if (json_equal(json_get(role, "rules"), rules_of_ours))
+        return false;
+    json_set(role, "rules", json_copy(rules_of_ours));
+    return true;
+}
+
+static int hold_role(const struct pass_env *env, cJSON *role, struct err *err)
+{
+    SCOPED(object_unref_p) struct object *present = NULL;
+    int rc = pass_get(env, &kind_cluster_role, "", json_str_or(role, "metadata.name", ""), &present,
+                      err);
+    return rc < 0 || !present
+               ? rc
+               : house_forgive(house_change(env, present, take_rules, role, err), err);
+}
+
+static int ensure_role(const struct pass_env *env, cJSON *take_role, bool is_held, struct err *err)
+{
+    SCOPED(json_free_p) cJSON *role = take_role;
+    int rc = pass_ensure(env, &kind_cluster_role, "", json_copy(role), HOUSE_MANAGER, err);
+    return rc < 0 || !is_held ? rc : hold_role(env, role, err);
+}
+
 int house_roles_pass(const struct pass_env *env, struct err *err)
 {
     int rc = 0;
     for (size_t i = 0, next; rc == 0 && i < ARRAY_LEN(rules); i = next)
-        rc = pass_ensure(env, &kind_cluster_role, "", make_role(i, &next), HOUSE_MANAGER, err);
+        rc = ensure_role(env, make_role(i, &next), strcmp(rules[i].role, NODE) == 0, err);
     for (size_t i = 0; rc == 0 && i < ARRAY_LEN(bindings); i++)
         rc = pass_ensure(env, &kind_cluster_role_binding, "",
                          make_binding(bindings[i].role, bindings[i].groups), HOUSE_MANAGER, err);

@@ -176,15 +176,17 @@ static int open_socket(const char *address, int port, int64_t until_ms, int *ret
 
 /* ---- the handshake ---- */
 
-static bool is_user_of(const struct dialer *d, const struct subject *s, const char *node)
+static bool is_user_of(const struct dialer *d, const struct subject *s,
+                       const struct dial_node *node)
 {
     bool is_node = str_has_prefix(s->common_name, USER_PREFIX) &&
-                   strcmp(s->common_name + strlen(USER_PREFIX), node) == 0;
-    return (is_node || str_equal(s->common_name, d->any_node)) &&
-           strv_has(s->organizations, USER_GROUP);
+                   strcmp(s->common_name + strlen(USER_PREFIX), node->name) == 0;
+    bool is_any = !node->is_alone && str_equal(s->common_name, d->any_node);
+    return (is_node || is_any) && strv_has(s->organizations, USER_GROUP);
 }
 
-static int check_name(struct dialer *d, struct line *l, const char *node, struct err *err)
+static int check_name(struct dialer *d, struct line *l, const struct dial_node *node,
+                      struct err *err)
 {
     SCOPED(subject_fini) struct subject subject = {0};
     X509 *certificate = SSL_get0_peer_certificate(l->ssl);
@@ -192,13 +194,13 @@ static int check_name(struct dialer *d, struct line *l, const char *node, struct
                    is_user_of(d, &subject, node);
     if (is_node)
         return 0;
-    SCOPED_FREE char *text =
-        xasprintf("tls: who answers does not hold the certificate of " USER_PREFIX "%s", node);
+    SCOPED_FREE char *text = xasprintf(
+        "tls: who answers does not hold the certificate of " USER_PREFIX "%s", node->name);
     return fail(err, text);
 }
 
-static int shake_hands(struct dialer *d, struct line *l, const char *node, int64_t until_ms,
-                       struct err *err)
+static int shake_hands(struct dialer *d, struct line *l, const struct dial_node *node,
+                       int64_t until_ms, struct err *err)
 {
     enum line_io io;
     do {
@@ -217,7 +219,7 @@ static int shake_hands(struct dialer *d, struct line *l, const char *node, int64
     return fail(err, text);
 }
 
-static int open_line(struct dialer *d, const char *node, const char *address, int port,
+static int open_line(struct dialer *d, const struct dial_node *node, const char *address, int port,
                      int64_t until_ms, struct line *ret, struct err *err)
 {
     SCOPED(line_fini) struct line l = {0};
@@ -238,8 +240,8 @@ static int open_line(struct dialer *d, const char *node, const char *address, in
     return 0;
 }
 
-int dial(struct dialer *d, const char *node, const char *address, int port, int64_t until_ms,
-         struct line *ret, struct err *err)
+int dial(struct dialer *d, const struct dial_node *node, const char *address, int port,
+         int64_t until_ms, struct line *ret, struct err *err)
 {
     int64_t latest_ms = clock_monotonic_ms(&clock_system) + PATIENCE_MS;
     int r = -ERR_TOO_MANY;

@@ -1,7 +1,7 @@
 /* TLS connections of the server's own to the nodes of Pods. Who answers must hold the certificate
  * of the node's user (system:node:NAME of system:nodes) of the server's authority, or that of the
- * one who may answer for any node: an address says nothing about who is there. Any thread; blocks
- * up to the deadline. */
+ * one who may answer for any node that is not to be asked alone: an address says nothing about who
+ * is there. Any thread; blocks up to the deadline. */
 #pragma once
 
 #include <openssl/ssl.h>
@@ -27,10 +27,14 @@ struct line { /* starts as {0}; line_fini. The socket does not block */
 };
 void line_fini(struct line *l); /* closes */
 
+struct dial_node {
+    const char *name;
+    bool is_alone; /* nobody may answer for it but itself */
+};
 /* Connects to a numeric address. Errors: ERR_UNKNOWN with "error dialing backend", as
  * kube-apiserver; ERR_TOO_MANY. */
-int dial(struct dialer *d, const char *node, const char *address, int port, int64_t until_ms,
-         struct line *ret, struct err *err);
+int dial(struct dialer *d, const struct dial_node *node, const char *address, int port,
+         int64_t until_ms, struct line *ret, struct err *err);
 enum line_io {
     LINE_SOME,
     LINE_WAIT_IN,  /* for something to come */

@@ -7,6 +7,8 @@
 #include "apiserver/base/json.h"
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
+#include "apiserver/http/judge.h"
+#include "apiserver/http/node_access.h"
 #include "apiserver/http/params.h"
 #include "apiserver/http/reach.h"
 #include "apiserver/http/respond.h"
@@ -240,6 +242,8 @@ static int enter_authorize(struct pipeline *p, struct request *req, struct respo
                            struct err *err)
 {
     SCOPED(json_free_p) cJSON *fields = NULL, *labels = NULL;
+    const struct judge *judge = p->config.judge;
+    req->guard = node_access_guard(judge ? judge->nodes : NULL, &req->user, &req->arena);
     add_requirements(req, &fields, &labels);
     struct access access = handler_access(req);
     access.field_selector = fields;

@@ -6,10 +6,12 @@
 #include "apiserver/auth/jwt.h"
 #include "apiserver/registry/registry.h"
 
+struct node_access;
 struct judge {
     struct registry *registry;             /* borrowed */
     const struct clock *clock;             /* borrowed */
     unsigned char token_key[JWT_KEY_SIZE]; /* of tokens of ServiceAccounts */
+    struct node_access *nodes;             /* borrowed; NULL = nobody is a node */
 };
 /* For auth_judge: ctx is a struct judge. From the cache as it is: a server that has just started
  * refuses until it is loaded. */

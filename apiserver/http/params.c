@@ -297,7 +297,8 @@ static const char *manager_of(struct request *req)
 static int write_options(struct request *req, const char *options_kind, struct err *causes,
                          struct write_options *ret, struct err *err)
 {
-    struct write_options o = {.warnings = &req->warnings, .deadline_ms = req->deadline_ms};
+    struct write_options o = {
+        .guard = req->guard, .warnings = &req->warnings, .deadline_ms = req->deadline_ms};
     const char *manager = pairs_get(&req->params, "fieldManager");
     name_check_manager(manager ? manager : "", "fieldManager", causes);
     check_dry_run_query(req, &o.dry_run, causes);
@@ -464,7 +465,8 @@ static int delete_from_body(struct request *req, struct delete_options *o, cJSON
 int params_delete(struct request *req, struct delete_options *ret, cJSON **ret_tree,
                   struct err *err)
 {
-    struct delete_options o = {.orphan_dependents = -1, .deadline_ms = req->deadline_ms};
+    struct delete_options o = {
+        .orphan_dependents = -1, .guard = req->guard, .deadline_ms = req->deadline_ms};
     SCOPED(err_fini) struct err causes = {0};
     SCOPED(json_free_p) cJSON *tree = NULL;
     int r = req->body.len || req->body_too_large ? delete_from_body(req, &o, &tree, &causes, err)

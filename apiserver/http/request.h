@@ -24,6 +24,7 @@ struct route {
     const char *path;        /* unescaped */
 };
 
+struct write_guard; /* registry.h */
 struct request {
     /* from the transport */
     char *method;         /* as sent */
@@ -46,7 +47,8 @@ struct request {
     struct pairs params;           /* query, unescaped, in order */
     struct route route;
     struct user user;
-    struct pairs warnings; /* names = texts */
+    const struct write_guard *guard; /* what this user may not write, in arena; NULL = no limits */
+    struct pairs warnings;           /* names = texts */
 };
 void request_fini(struct request *r);
 

@@ -6,6 +6,7 @@
 #include "apiserver/base/mem.h"
 #include "apiserver/http/dial.h"
 #include "apiserver/http/handler.h"
+#include "apiserver/http/node_access.h"
 #include "apiserver/http/reach.h"
 #include "apiserver/http/respond.h"
 #include "apiserver/http/tunnel.h"
@@ -115,8 +116,9 @@ static int ask(struct pipeline *p, const struct request *req, const struct targe
                struct asked *ret, struct err *err)
 {
     SCOPED(buf_fini) struct buf text = {0};
-    int rc = dial(p->config.dialer, json_str_or(t->node, "metadata.name", ""), t->address, t->port,
-                  req->deadline_ms, &ret->line, err);
+    const struct dial_node node = {json_str_or(t->node, "metadata.name", ""),
+                                   node_access_has_user(t->node)};
+    int rc = dial(p->config.dialer, &node, t->address, t->port, req->deadline_ms, &ret->line, err);
     if (rc < 0)
         return rc;
     print_request(req, t, &text);

@@ -6,6 +6,7 @@
 #include "apiserver/http/body.h"
 #include "apiserver/http/handler.h"
 #include "apiserver/http/judge.h"
+#include "apiserver/http/node_access.h"
 #include "apiserver/http/params.h"
 #include "apiserver/http/respond.h"
 #include "openapi/kinds/builtin.h"
@@ -29,6 +30,18 @@ static int refuse(const char *field, const char *text, struct err *err)
     return err_invalid(&causes, "authentication.k8s.io", "TokenRequest", "", err);
 }
 
+/* A Pod has the tokens of its own account only. */
+static int check_account(const struct object *pod, const char *account, struct err *err)
+{
+    SCOPED(json_free_p) cJSON *tree = object_tree(pod);
+    if (strcmp(json_str_or(tree, "spec.serviceAccountName", "default"), account) == 0)
+        return 0;
+    return err_set(err, ERR_BAD_REQUEST,
+                   "cannot bind token for serviceaccount \"%s\" to pod running with different "
+                   "serviceaccount name.",
+                   account);
+}
+
 /* The Pod that the token dies with, if it names one. */
 static int read_bound(struct pipeline *p, const struct request *req, const cJSON *spec,
                       struct object **ret, struct err *err)
@@ -44,7 +57,14 @@ static int read_bound(struct pipeline *p, const struct request *req, const cJSON
                           req->deadline_ms, ret, err);
     if (rc == 0 && *uid && strcmp(uid, (*ret)->uid) != 0)
         return err_set(err, ERR_CONFLICT, "the UID in the bound object reference does not match");
-    return rc;
+    return rc < 0 ? rc : check_account(*ret, req->route.name, err);
+}
+
+/* Nodes may less than others who may have tokens. */
+static int check_node(const struct request *req, const struct object *account,
+                      const struct object *pod, const cJSON *spec, struct err *err)
+{
+    return req->guard ? node_access_token(req->guard, account, pod, spec, err) : 0;
 }
 
 static void answer(struct pipeline *p, const struct object *account, const struct object *pod,
@@ -73,7 +93,8 @@ int verb_token(struct pipeline *p, struct request *req, struct response *resp, s
         params_write(req, "CreateOptions", &options, err) < 0 ||
         body_decode_options(req, "TokenRequest", NULL, &tree, err) < 0 ||
         read_account(p, req, &account, err) < 0 ||
-        read_bound(p, req, json_get(tree, "spec"), &pod, err) < 0)
+        read_bound(p, req, json_get(tree, "spec"), &pod, err) < 0 ||
+        check_node(req, account, pod, json_get(tree, "spec"), err) < 0)
         return -(int)err->code;
     if (json_i64_or(tree, "spec.expirationSeconds", USUAL_S) < LEAST_S)
         return refuse("spec.expirationSeconds", "may not specify a duration less than 10 minutes",

@@ -253,6 +253,8 @@ struct missing {
     struct pairs *warnings;
 };
 int create_missing(const struct missing *m, cJSON *object, struct object **ret, struct err *err);
+int ask_guard(const struct write_guard *guard, const struct kind *kind, const cJSON *old,
+              cJSON *object, struct err *err); /* NULL has nothing against it */
 /* Something other than finalizers keeps it although it is deleted. */
 bool object_is_held(const struct kind *kind, const cJSON *tree);
 char *object_print_stored(cJSON *tree,

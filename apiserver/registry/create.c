@@ -147,8 +147,11 @@ static int create_for_real(const struct creation *c, const cJSON *object, char *
 }
 
 /* What is known of the object once it is right, and before it is stored. */
-static int check_admitted(const struct creation *c, const cJSON *object, struct err *err)
+static int check_admitted(const struct creation *c, cJSON *object, struct err *err)
 {
+    int rc = ask_guard(c->opts->guard, c->table->kind, NULL, object, err);
+    if (rc < 0)
+        return rc;
     return c->update ? c->update->may_create(c->update->ctx, err)
                      : check_version(object, c->opts, err);
 }

@@ -228,6 +228,8 @@ static int delete_once(struct deleter *d, struct err *err)
     if (rc < 0)
         return rc;
     SCOPED(json_free_p) cJSON *tree = object_tree(d->old);
+    if ((rc = ask_guard(d->opts->guard, d->table->kind, tree, NULL, err)) < 0)
+        return rc;
     cJSON *finalizers = remaining_finalizers(d->opts, json_at(tree, "metadata.finalizers"));
     int64_t grace_s = grace_of(d, tree);
     if (json_len(finalizers) > 0 || grace_s > 0 || object_is_held(d->table->kind, tree))
@@ -261,7 +263,8 @@ static int delete_loop(struct deleter *d, struct err *err)
         return -(int)err->code;
     for (;;) {
         int rc = delete_once(d, err);
-        bool is_doubtful = is_cached && (rc == -ERR_CONFLICT || (rc == 0 && d->rev == 0));
+        bool is_refused = rc == -ERR_CONFLICT || rc == -ERR_FORBIDDEN;
+        bool is_doubtful = is_cached && (is_refused || (rc == 0 && d->rev == 0));
         if (is_doubtful) {
             SCOPED(err_fini) struct err e = {0};
             if (read_old(d, &is_other, &e) < 0)

@@ -126,6 +126,15 @@ void watch_close(struct watch *w); /* after it returns wake is not called any mo
 
 /* ---- writes ---- */
 
+/* What a writer may not, although he may write the object. Asked of every state on its way to the
+ * store, perhaps more than once: old is what is there (NULL = the object is made), object what it
+ * becomes (NULL = it is deleted), which check may add to. 0, or the negative of the code in err. */
+struct write_guard {
+    int (*check)(void *ctx, const struct kind *kind, const cJSON *old, cJSON *object,
+                 struct err *err);
+    void *ctx;
+};
+
 struct write_options {
     bool dry_run;
     const char *field_manager; /* may be NULL; kept for managedFields */
@@ -134,7 +143,8 @@ struct write_options {
     bool is_system;                      /* our own reconciler writes */
     const struct store_compare
         *fence; /* extra compare of every transaction (the leader's lease); NULL = none */
-    struct pairs *warnings; /* out, may be NULL */
+    const struct write_guard *guard; /* borrowed; NULL = none */
+    struct pairs *warnings;          /* out, may be NULL */
     int64_t deadline_ms;
 };
 /* ERR_FORBIDDEN/ERR_NOT_FOUND namespace, ERR_ALREADY_EXISTS, ERR_INVALID, ... Takes object over.
@@ -198,6 +208,7 @@ struct delete_options {
     int64_t grace_s; /* seconds, not negative */
     bool dry_run;
     const struct delete_reason *reason; /* ERR_CONFLICT when it changed; NULL = none */
+    const struct write_guard *guard;    /* borrowed; NULL = none */
     const struct store_compare *fence;
     int64_t deadline_ms;
 };

@@ -40,6 +40,12 @@ bool object_is_held(const struct kind *kind, const cJSON *tree)
     return kind->holders && json_len(json_at(tree, kind->holders)) > 0;
 }
 
+int ask_guard(const struct write_guard *guard, const struct kind *kind, const cJSON *old,
+              cJSON *object, struct err *err)
+{
+    return guard ? guard->check(guard->ctx, kind, old, object, err) : 0;
+}
+
 static bool is_last_step(const struct object *old, const cJSON *tree)
 {
     return old->is_terminating && !object_is_held(old->kind, tree) &&
@@ -121,7 +127,8 @@ static struct admit_request admission_of(const struct updater *u, const cJSON *o
 static int admit_change(struct updater *u, const cJSON *old_tree, cJSON *tree, struct err *err)
 {
     const struct admit_request request = admission_of(u, old_tree);
-    return admit(u->registry->admit, &request, tree, &u->warnings, err);
+    int rc = admit(u->registry->admit, &request, tree, &u->warnings, err);
+    return rc < 0 ? rc : ask_guard(u->opts->guard, u->table->kind, old_tree, tree, err);
 }
 
 /* A whole object is judged as such once, whatever is stored. */

@@ -241,6 +241,13 @@ standalone_up() {
     exit 1
 }
 
+# issue NAME SUBJECT: a client certificate of the authority in DATA.
+issue() {
+    openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$WORK/$1.key" -out "$WORK/$1.csr" -subj "$2" 2>/dev/null
+    openssl x509 -req -in "$WORK/$1.csr" -CA "$DATA/ca.crt" -CAkey "$DATA/ca.key" -set_serial "0x$(openssl rand -hex 12)" -days 2 \
+        -out "$WORK/$1.crt" 2>/dev/null
+}
+
 # ---- requests ----
 
 AS=(--cert "$WORK/admin.crt" --key "$WORK/admin.key")

@@ -33,13 +33,6 @@ up() {
     within 60 is_ready || { not_ok "the server starts" "$(tail -n 20 "$SERVER_LOG")" && exit 1; }
 }
 
-# issue NAME SUBJECT: a client certificate of the server's authority.
-issue() {
-    openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$WORK/$1.key" -out "$WORK/$1.csr" -subj "$2" 2>/dev/null
-    openssl x509 -req -in "$WORK/$1.csr" -CA "$DATA/ca.crt" -CAkey "$DATA/ca.key" -set_serial "0x$(openssl rand -hex 12)" -days 2 \
-        -out "$WORK/$1.crt" 2>/dev/null
-}
-
 # play NAME: a node's server with that certificate; sets NODE_PORT.
 play() {
     mkfifo "$WORK/port"

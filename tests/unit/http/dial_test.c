@@ -1,13 +1,19 @@
 /* Connections to nodes: who is believed to be one, and requests over them. */
 #include "tests/unit/http/node_fixture.h"
 
+static const struct dial_node n1 = {.name = "n1"};
+
 /* ---- who answers ---- */
 
 static const struct {
     const char *id, *cert, *error; /* NULL = it is believed */
+    bool is_alone;
 } answerers[] = {
     {"the node", "n1", NULL},
     {"who may answer for any node", "any", NULL},
+    {"the node, which is alone", "n1", NULL, .is_alone = true},
+    {"who may answer for any node, for one that is alone", "any",
+     "does not hold the certificate of system:node:n1", .is_alone = true},
     {"another node", "n2", "does not hold the certificate of system:node:n1"},
     {"not of the group", "no-group", "does not hold the certificate of system:node:n1"},
     {"the name without its prefix", "prefix", "does not hold the certificate of system:node:n1"},
@@ -22,8 +28,9 @@ START_TEST(test_who_answers)
     SCOPED(line_fini) struct line l = {0};
     struct dialer *d = dialer_start();
     struct node n;
+    const struct dial_node node = {.name = "n1", .is_alone = answerers[_i].is_alone};
     node_start(&n, answerers[_i].cert, NULL, NULL);
-    int rc = dial(d, "n1", "127.0.0.1", n.port, soon_ms(), &l, &err);
+    int rc = dial(d, &node, "127.0.0.1", n.port, soon_ms(), &l, &err);
     node_join(&n);
     if (answerers[_i].error) {
         ck_assert_msg(rc == -ERR_UNKNOWN, "%s: %d", answerers[_i].id, rc);
@@ -46,14 +53,14 @@ START_TEST(test_nobody_answers)
     struct dialer *d = dialer_start();
     int port, listener = listen_on_loopback(&port);
     int64_t until_ms = clock_monotonic_ms(&clock_system) + 100;
-    ck_assert_int_eq(dial(d, "n1", "127.0.0.1", port, until_ms, &l, &silent), -ERR_UNKNOWN);
+    ck_assert_int_eq(dial(d, &n1, "127.0.0.1", port, until_ms, &l, &silent), -ERR_UNKNOWN);
     ck_assert_str_eq(err_text(&silent), "error dialing backend: tls: no handshake");
     close(listener);
-    ck_assert_int_eq(dial(d, "n1", "127.0.0.1", port, soon_ms(), &l, &refused), -ERR_UNKNOWN);
+    ck_assert_int_eq(dial(d, &n1, "127.0.0.1", port, soon_ms(), &l, &refused), -ERR_UNKNOWN);
     SCOPED_FREE char *want = xasprintf(
         "error dialing backend: dial tcp 127.0.0.1:%d: connect: Connection refused", port);
     ck_assert_str_eq(err_text(&refused), want);
-    ck_assert_int_eq(dial(d, "n1", "localhost", port, soon_ms(), &l, &name), -ERR_UNKNOWN);
+    ck_assert_int_eq(dial(d, &n1, "localhost", port, soon_ms(), &l, &name), -ERR_UNKNOWN);
     ck_assert_ptr_nonnull(strstr(err_text(&name), "dial tcp localhost"));
     ck_assert_ptr_null(l.ssl);
     dialer_free(d);
@@ -71,7 +78,7 @@ static void *dial_in_crowd(void *arg)
     const struct crowd *c = arg;
     SCOPED(err_fini) struct err err = {0};
     struct line l = {0};
-    int rc = dial(c->d, "n1", "127.0.0.1", c->port, soon_ms(), &l, &err);
+    int rc = dial(c->d, &n1, "127.0.0.1", c->port, soon_ms(), &l, &err);
     return rc == -ERR_UNKNOWN ? NULL : arg;
 }
 
@@ -87,7 +94,7 @@ START_TEST(test_too_many)
         ck_assert_int_eq(pthread_create(&threads[i], NULL, dial_in_crowd, &crowd), 0);
     for (int i = 0; i < DIALS; i++) /* now all of them wait for a handshake */
         ck_assert_int_ge(taken[i] = accept(listener, NULL, NULL), 0);
-    ck_assert_int_eq(dial(crowd.d, "n1", "127.0.0.1", crowd.port, soon_ms(), &l, &err),
+    ck_assert_int_eq(dial(crowd.d, &n1, "127.0.0.1", crowd.port, soon_ms(), &l, &err),
                      -ERR_TOO_MANY);
     ck_assert_int_eq(err.retry_after_s, 1);
     for (int i = 0; i < DIALS; i++) {
@@ -97,7 +104,7 @@ START_TEST(test_too_many)
         ck_assert_ptr_null(result);
     }
     close(listener); /* there is room again: the call gets as far as the socket */
-    ck_assert_int_eq(dial(crowd.d, "n1", "127.0.0.1", crowd.port, soon_ms(), &l, &later),
+    ck_assert_int_eq(dial(crowd.d, &n1, "127.0.0.1", crowd.port, soon_ms(), &l, &later),
                      -ERR_UNKNOWN);
     dialer_free(crowd.d);
 }

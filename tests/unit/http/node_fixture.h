@@ -160,6 +160,7 @@ static inline struct dialer *dialer_start(void)
 static inline void dial_node(struct dialer *d, const struct node *n, struct line *ret)
 {
     SCOPED(err_fini) struct err err = {0};
-    ck_assert_msg(dial(d, "n1", "127.0.0.1", n->port, soon_ms(), ret, &err) == 0, "%s",
-                  err_text(&err));
+    ck_assert_msg(
+        dial(d, &(struct dial_node){.name = "n1"}, "127.0.0.1", n->port, soon_ms(), ret, &err) == 0,
+        "%s", err_text(&err));
 }

@@ -735,12 +735,54 @@ START_TEST(test_orphan)
 }
 END_TEST
 
+/* ---- roles ---- */
+
+static bool put_rules(void *rules, cJSON *role)
+{
+    json_set(role, "rules", json_copy(rules));
+    return true;
+}
+
+static void change_rules(const char *role, cJSON *rules)
+{
+    SCOPED(object_unref_p) struct object *o = NULL;
+    ck_assert_int_eq(pass_get(&env, &kind_cluster_role, "", role, &o, NULL), 0);
+    ck_assert_int_eq(house_change(&env, o, put_rules, rules, NULL), 0);
+}
+
+static char *rules_of(const char *role)
+{
+    SCOPED(json_free_p) cJSON *tree = get(&kind_cluster_role, "", role);
+    return json_to_str(json_get(tree, "rules"));
+}
+
+/* What a role was changed to stays, but for the one of nodes, which once had more. */
+START_TEST(test_roles)
+{
+    SCOPED(err_fini) struct err err = {0};
+    SCOPED(json_free_p)
+    cJSON *all = world_tree("[{\"apiGroups\":[\"*\"],\"resources\":[\"*\"],\"verbs\":[\"*\"]}]");
+    SCOPED_FREE char *printed = json_to_str(all);
+    ck_assert_int_eq(house_roles_pass(&env, &err), 0);
+    SCOPED_FREE char *first = rules_of("system:node");
+    ck_assert_ptr_null(strstr(first, "secrets"));
+    ck_assert_ptr_null(strstr(first, "serviceaccounts"));
+    change_rules("system:node", all);
+    change_rules("view", all);
+    ck_assert_int_eq(house_roles_pass(&env, &err), 0);
+    SCOPED_FREE char *node = rules_of("system:node"), *view = rules_of("view");
+    ck_assert_str_eq(node, first);
+    ck_assert_str_eq(view, printed);
+}
+END_TEST
+
 SUITE(house)
 {
     TCase *tc = tcase_create("passes");
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, test_old_events);
     tcase_add_test(tc, test_authority);
+    tcase_add_test(tc, test_roles);
     tcase_add_test(tc, test_namespace);
     tcase_add_test(tc, test_empty_namespace_goes);
     tcase_add_test(tc, test_bind);
