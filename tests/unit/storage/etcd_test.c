@@ -14,7 +14,7 @@
 #include "tests/lib/etcd_server.h"
 #include "tests/lib/suite.h"
 
-#define WAIT_MS 30000
+#define WAIT_MS 120000
 
 static char *program; /* NULL = there is no etcd */
 static struct etcd_server server;
