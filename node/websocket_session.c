@@ -12,6 +12,8 @@
 #define PORTS_MAX 100 /* each takes two channels of 255 */
 #define CHANNELS_MAX (2 * PORTS_MAX)
 #define CHANNEL_CLOSE 255              /* v5: the byte behind it is the channel that ends */
+#define CHANNEL_UNKNOWN (-1)           /* the message's first byte did not come yet */
+#define CHANNEL_NOBODY (-2)            /* what is left of the message is not for anybody */
 #define FRAME_MAX ((size_t)32 << 10)   /* bytes in a frame that we send */
 #define BUSY_MAX (2 * SESSION_OUT_MAX) /* from there on pings are not answered */
 
@@ -40,7 +42,7 @@ struct channels {
     struct stream streams[CHANNELS_MAX];
     bool is_there[CHANNELS_MAX];
     size_t n;
-    int channel; /* of the message that is being read, -1 = not known yet, or nobody's */
+    int channel; /* of the message that is being read */
 };
 
 static struct channels *of(struct session *s)
@@ -118,14 +120,15 @@ static void on_part(void *ctx, const char *p, size_t n, bool is_first, bool is_l
     struct channels *c = ctx;
     (void)is_last;
     if (is_first)
-        c->channel = -1;
-    if (c->channel == -1 && n > 0) {
+        c->channel = CHANNEL_UNKNOWN;
+    if (c->channel == CHANNEL_UNKNOWN && n > 0) {
         c->channel = (unsigned char)*p++;
         n--;
     }
     if (n == 0)
         return;
     if (c->has_close && c->channel == CHANNEL_CLOSE) {
+        c->channel = CHANNEL_NOBODY;
         hear_end(c, (unsigned char)*p);
         return;
     }
@@ -278,7 +281,7 @@ static struct session *channels_new(const struct subprotocol *subprotocol,
     c->reader = (struct websocket_reader){.ops = &reader_ops, .ctx = c};
     c->has_close = subprotocol->has_close;
     c->is_for_ports = subprotocol->is_for_ports;
-    c->channel = -1;
+    c->channel = CHANNEL_UNKNOWN;
     (c->is_for_ports ? add_ports : add_channels)(c, wish);
     return &c->session;
 }
