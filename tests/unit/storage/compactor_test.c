@@ -9,7 +9,7 @@
 #include "tests/lib/store_fixture.h"
 #include "tests/lib/suite.h"
 
-#define WAIT_MS 20000
+#define WAIT_MS 120000
 #define PERIOD_MS 100
 
 static int64_t in(int64_t ms)

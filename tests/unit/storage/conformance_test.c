@@ -10,7 +10,7 @@
 #include "tests/lib/store_fixture.h"
 #include "tests/lib/suite.h"
 
-#define WAIT_MS 20000
+#define WAIT_MS 120000
 
 static int64_t deadline(void)
 {

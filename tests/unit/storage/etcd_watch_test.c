@@ -17,7 +17,7 @@
 #include "apiserver/base/clock.h"
 #include "tests/lib/suite.h"
 
-#define WAIT_MS 20000
+#define WAIT_MS 120000
 #define STREAMS_MAX 50
 
 static int64_t now_ms(void)

@@ -15,7 +15,7 @@
 #include "tests/lib/store_fixture.h"
 #include "tests/lib/suite.h"
 
-#define WAIT_MS 20000
+#define WAIT_MS 120000
 #define TTL_S 2 /* the least that etcd grants */
 
 static int64_t now_ms(void)
