@@ -12,8 +12,9 @@ apply_unchanged() { apply_hello | grep unchanged; }
 replaced() { local now && now=$(value pod/hello .metadata.uid) && [ -n "$now" ] && [ "$now" != "$1" ]; }
 volume_gone() { local left && left=$(kubectl get pv "$1" --ignore-not-found -o name) && [ -z "$left" ]; }
 
-kubectl -n "$NS" get sandboxes -w --no-headers >"$WORK/watch" 2>&1 &
+kubectl -n "$NS" -v 6 get sandboxes -w --no-headers >"$WORK/watch" 2>"$WORK/watch.log" &
 watch=$!
+t "get -w has begun" within 30 grep -qF "/$NS/sandboxes" "$WORK/watch.log"
 t "apply of the hello example" apply_hello
 t "a second apply changes nothing" apply_unchanged
 t "kubectl wait for Ready" kubectl -n "$NS" wait --for=condition=Ready sandbox/hello --timeout 60s
