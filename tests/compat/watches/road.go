@@ -139,7 +139,7 @@ func (w *wire) RoundTrip(request *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// body ends as if its server had ended it when the wire is cut.
+// body ends as if its server had ended it when the wire is cut: what the transport brings until it has noticed is dropped.
 type body struct {
 	io.ReadCloser
 	live   context.Context
@@ -148,8 +148,8 @@ type body struct {
 
 func (b *body) Read(into []byte) (int, error) {
 	n, err := b.ReadCloser.Read(into)
-	if err != nil && b.live.Err() != nil {
-		err = io.EOF
+	if b.live.Err() != nil {
+		return 0, io.EOF
 	}
 	return n, err
 }
