@@ -2,6 +2,7 @@
 #include "apiserver/app.h"
 
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "apiserver/base/clock.h"
@@ -31,6 +32,7 @@
  * among the kinds. */
 #define STANDALONE_HISTORY ((size_t)6 << 20)
 #define LABEL_DOMAINS_MAX ((size_t)1 << 20) /* bytes of the file */
+#define AWAY_POLL_MS 100                    /* between looks whether clients still come */
 
 /* ---- what goes out ---- */
 
@@ -244,11 +246,36 @@ static void stop_server(struct app *a)
     server_free(a->server);
 }
 
+/* Whoever spreads requests may be slow to hear that this server ends, and who is sent here then
+ * finds nobody. So clients are made to come anew until none has come for as long as it may take to
+ * be heard, or grace is over. */
+static void send_away(struct app *a, int64_t quiet_ms)
+{
+    int64_t now = clock_monotonic_ms(&clock_system), last = now;
+    int64_t until = now + a->options.shutdown_grace_s * 1000;
+    unsigned long asked = pipeline_asked(a->pipeline);
+    struct timespec pause = {.tv_nsec = AWAY_POLL_MS * 1000000L};
+    server_send_away(a->server);
+    while (now < until && now - last < quiet_ms) {
+        nanosleep(&pause, NULL);
+        now = clock_monotonic_ms(&clock_system);
+        if (pipeline_asked(a->pipeline) == asked)
+            continue;
+        asked = pipeline_asked(a->pipeline);
+        last = now;
+    }
+    if (now >= until)
+        log_warn("clients still come here, ending all the same grace=%ds",
+                 (int)a->options.shutdown_grace_s);
+}
+
 /* Not ready any more, so that whoever spreads requests sends no more of them. */
 static void drain(struct app *a)
 {
     pipeline_drain(a->pipeline);
     sleep((unsigned)a->options.shutdown_delay_s);
+    if (a->options.shutdown_delay_s > 0)
+        send_away(a, a->options.shutdown_delay_s * 1000);
 }
 
 /* ---- the order ---- */

@@ -122,7 +122,7 @@ static const struct flag flag_rows[] = {
     {"idle-timeout", FLAG_INT, AT(idle_timeout_s), "120", 1, 3600,
      "seconds a connection may go unused, and an answer or a watch unread"},
     {"shutdown-delay-duration", FLAG_INT, AT(shutdown_delay_s), "0", 0, 3600,
-     "seconds to go on serving, not ready any more, after SIGTERM"},
+     "seconds to go on serving, not ready any more, after SIGTERM, and until no client comes anew"},
     {"shutdown-grace", FLAG_INT, AT(shutdown_grace_s), "10", 0, 3600,
      "seconds that requests under way may still take then"},
     {"log-level", FLAG_STRING, AT(log_level), "info", 0, 0, "debug, info, warn or error"},

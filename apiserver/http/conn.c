@@ -313,6 +313,12 @@ bool conn_tick(struct conn *c, int64_t now_ms)
     return needs_more || c->out_since_ms || c->state != CONN_OPEN;
 }
 
+void conn_send_away(struct conn *c)
+{
+    if (c->state == CONN_OPEN)
+        c->protocol->send_away(c);
+}
+
 void conn_end_if_idle(struct conn *c)
 {
     if (c->state == CONN_HANDSHAKE)

@@ -82,6 +82,7 @@ struct conn_protocol {
     void (*run)(struct conn *c);
     bool (*tick)(struct conn *c, int64_t now_ms);
     void (*end_if_idle)(struct conn *c);
+    void (*send_away)(struct conn *c);
     void (*hang_up)(struct conn *c); /* the client is away, for streams; or NULL */
 };
 extern const struct conn_protocol conn_http1, conn_http2;
@@ -94,6 +95,7 @@ struct conn *conn_new(struct pump *pump, int fd, const char *addr);
 void conn_on_event(struct end *end, uint32_t events);
 void conn_run(struct conn *c);                  /* moves what can be moved */
 bool conn_tick(struct conn *c, int64_t now_ms); /* deadlines; false = needs no more ticks */
+void conn_send_away(struct conn *c);            /* so that its client comes anew */
 void conn_end_if_idle(struct conn *c);          /* the server stops */
 void conn_kill(struct conn *c);                 /* at once */
 void conn_free(struct conn *c);                 /* of a dead one */

@@ -343,14 +343,20 @@ static bool is_idle(struct conn *c)
            c->out.len == 0;
 }
 
+/* The HTTP side closes the connection after its next answer. */
+static void send_away(struct conn *c)
+{
+    if (!c->flow.stream)
+        return;
+    c->flow.is_over = c->is_flow_ready = true;
+    run(c);
+}
+
 /* The end of an answer is in the pair by the time the HTTP side calls itself idle, but epoll may
  * not have told of it yet: it is looked for, or a stream would lose its last chunk. */
 static void end_if_idle(struct conn *c)
 {
-    if (c->flow.stream) {
-        c->flow.is_over = c->is_flow_ready = true;
-        run(c);
-    }
+    send_away(c);
     if (!is_idle(c))
         return;
     c->pair.is_readable = true;
@@ -365,4 +371,5 @@ const struct conn_protocol conn_http1 = {.name = "http/1.1",
                                          .run = run,
                                          .tick = tick,
                                          .end_if_idle = end_if_idle,
+                                         .send_away = send_away,
                                          .hang_up = hang_up};

@@ -84,9 +84,17 @@ static void end_if_idle(struct conn *c)
     run(c);
 }
 
+/* Not who has just come and is about to ask: it would have come in vain. */
+static void send_away(struct conn *c)
+{
+    if (h2_is_used(c->h2))
+        end_if_idle(c);
+}
+
 const struct conn_protocol conn_http2 = {.name = "h2",
                                          .unsent_bytes = UNSENT_BYTES,
                                          .start = start,
                                          .run = run,
                                          .tick = tick,
-                                         .end_if_idle = end_if_idle};
+                                         .end_if_idle = end_if_idle,
+                                         .send_away = send_away};

@@ -19,6 +19,12 @@
 #define AUDIT_ID_MAX 64                   /* bytes of an id that came with the request */
 #define WRITE_TIMEOUT_MS ((int64_t)34000) /* of one write. Source: docs/kubernetes-api.md 11 */
 
+static bool is_of_health(const char *path)
+{
+    return str_has_prefix(path, "/livez") || str_has_prefix(path, "/readyz") ||
+           str_has_prefix(path, "/healthz");
+}
+
 /* ---- received ---- */
 
 static int enter_received(struct pipeline *p, struct request *req, struct response *resp,
@@ -29,6 +35,8 @@ static int enter_received(struct pipeline *p, struct request *req, struct respon
         req->start_ms = clock_monotonic_ms(&clock_system);
     req->deadline_ms = req->start_ms + p->config.request_timeout_ms;
     req->max_body = p->config.max_body;
+    if (!is_of_health(req->path))
+        atomic_fetch_add(&p->asked, 1);
     return FILTER_GO_ON;
 }
 
@@ -165,10 +173,8 @@ static int enter_authenticate(struct pipeline *p, struct request *req, struct re
 
 static bool is_exempt(const struct request *req)
 {
-    const char *path = req->route.path;
-    bool is_health = str_has_prefix(path, "/livez") || str_has_prefix(path, "/readyz") ||
-                     str_has_prefix(path, "/healthz");
-    return is_long_running(req) || is_health || user_in_group(&req->user, "system:masters");
+    return is_long_running(req) || is_of_health(req->route.path) ||
+           user_in_group(&req->user, "system:masters");
 }
 
 static int enter_limit(struct pipeline *p, struct request *req, struct response *resp,

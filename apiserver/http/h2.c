@@ -28,7 +28,8 @@
 /* Streams that end unanswered: a client that gives up may give up all it has at once. */
 #define RESETS_BURST H2_STREAMS_MAX
 #define RESETS_PER_S 100
-#define UNIT 1000 /* of a meter's level */
+#define NOTICE_MAX_MS 5000 /* for a client to say that it knows of the end */
+#define UNIT 1000          /* of a meter's level */
 
 static int64_t now_ms(void)
 {
@@ -47,6 +48,17 @@ static void end(struct h2 *h, uint32_t code, const char *why)
         log_info("connection ended, %s peer=%s", why, h->peer->addr);
     if (nghttp2_session_terminate_session(h->session, code) != 0)
         h->is_broken = true;
+}
+
+/* Which of its requests is the last one that is taken. */
+static void say_last(struct h2 *h)
+{
+    if (h->is_ended || h->is_goaway_sent)
+        return;
+    h->is_goaway_sent = true;
+    nghttp2_submit_goaway(h->session, NGHTTP2_FLAG_NONE,
+                          nghttp2_session_get_last_proc_stream_id(h->session), NGHTTP2_NO_ERROR,
+                          NULL, 0);
 }
 
 static void calm(struct h2 *h, const char *why)
@@ -173,6 +185,8 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
         h->has_settings = true;
         h->head_since_ms = 0;
     }
+    if (frame->hd.type == NGHTTP2_PING && (frame->hd.flags & NGHTTP2_FLAG_ACK) && h->notice_at_ms)
+        say_last(h);
     if (has_head)
         on_headers(h, frame, x);
     if (has_body && !is_last && frame->hd.length == frame->data.padlen)
@@ -410,19 +424,26 @@ bool h2_tick(struct h2 *h, int64_t now)
     return !is_quiet;
 }
 
+bool h2_is_used(struct h2 *h)
+{
+    return nghttp2_session_get_last_proc_stream_id(h->session) > 0;
+}
+
+/* First a notice, and a question: with its answer comes all that the client has sent before it
+ * knew.
+ */
 void h2_drain(struct h2 *h)
 {
     if (h->is_ended || h->is_goaway_sent)
         return;
-    if (h->is_draining) {
-        h->is_goaway_sent = true;
-        nghttp2_submit_goaway(h->session, NGHTTP2_FLAG_NONE,
-                              nghttp2_session_get_last_proc_stream_id(h->session), NGHTTP2_NO_ERROR,
-                              NULL, 0);
+    if (h->notice_at_ms) {
+        if (now_ms() - h->notice_at_ms > NOTICE_MAX_MS)
+            say_last(h);
         return;
     }
-    h->is_draining = true;
+    h->notice_at_ms = now_ms();
     nghttp2_submit_shutdown_notice(h->session);
+    nghttp2_submit_ping(h->session, NGHTTP2_FLAG_NONE, NULL);
     for (struct h2_exchange *x = h->exchanges; x; x = x->next)
         h2_exchange_end(x);
 }

@@ -48,7 +48,8 @@ size_t h2_read(struct h2 *h, char *out, size_t max);
 bool h2_is_over(struct h2 *h);   /* all is said: the connection is to be closed */
 void h2_end_input(struct h2 *h); /* the client sends no more */
 bool h2_tick(struct h2 *h,
-             int64_t now_ms); /* deadlines; false = needs none while nothing happens */
-/* The server stops: streams end, no new ones; to be called repeatedly, some time apart: who has not
- * yet heard of it may still send what it had under way. */
+             int64_t now_ms);  /* deadlines; false = needs none while nothing happens */
+bool h2_is_used(struct h2 *h); /* a request has come over it */
+/* The connection is to end: streams end, no new ones; to be called repeatedly, some time apart.
+ * What the client sends before it has heard of it is still taken. */
 void h2_drain(struct h2 *h);

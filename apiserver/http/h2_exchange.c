@@ -484,7 +484,7 @@ static void answer(struct h2_exchange *x)
     char length[32];
     snprintf(length, sizeof length, "%zu", resp->body.len);
     const char *told = has_body && !resp->stream ? length : NULL;
-    bool is_over = !resp->stream || x->h->is_draining || x->h->is_input_over;
+    bool is_over = !resp->stream || x->h->notice_at_ms || x->h->is_input_over;
     if (has_body && !is_head) {
         x->out = steal(&resp->body);
         if (resp->stream)

@@ -32,11 +32,12 @@ struct h2 {
     int64_t head_since_ms; /* a header block has begun, or there is no preface yet; 0 = neither */
     int32_t head_id;       /* its stream */
     int64_t idle_since_ms; /* no stream since */
+    int64_t notice_at_ms;  /* the client was told that the connection ends; 0 = it was not */
     struct h2_meter frames, resets;
     bool has_settings;
     bool is_ended; /* we want nothing more; what is queued is sent */
     bool is_broken;
-    bool is_draining, is_goaway_sent, is_input_over;
+    bool is_goaway_sent, is_input_over;
 };
 
 /* Small, for there may be many that only wait. */

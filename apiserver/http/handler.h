@@ -15,6 +15,7 @@ struct pipeline {
     struct documents *documents;
     atomic_int reads, writes; /* in flight */
     atomic_int waits;         /* of those, requests that wait for an object to be ready */
+    atomic_ulong asked;       /* requests so far, but for health's */
     atomic_bool is_draining;
 };
 

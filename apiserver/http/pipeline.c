@@ -49,6 +49,11 @@ void pipeline_drain(struct pipeline *p)
     atomic_store(&p->is_draining, true);
 }
 
+unsigned long pipeline_asked(const struct pipeline *p)
+{
+    return atomic_load(&p->asked);
+}
+
 /* Compresses src into dst; false when zlib fails, and src stays the answer. */
 static bool deflate_into(const struct buf *src, struct buf *dst)
 {

@@ -37,5 +37,6 @@ struct pipeline_config {
 struct pipeline;
 struct pipeline *pipeline_new(const struct pipeline_config *config); /* prints the documents once */
 void pipeline_free(struct pipeline *p);
-void pipeline_drain(struct pipeline *p); /* readyz fails from now on */
+void pipeline_drain(struct pipeline *p);                /* readyz fails from now on */
+unsigned long pipeline_asked(const struct pipeline *p); /* requests so far, but for health's */
 void pipeline_handle(void *pipeline, struct request *req, struct response *resp);

@@ -224,7 +224,12 @@ static void tick(struct pump *p, int64_t now_ms)
         stop_accepting(p);
         for (c = p->conns; c; c = c->next)
             conn_end_if_idle(c);
-    } else if (p->accept_again_ms && now_ms >= p->accept_again_ms) {
+        return;
+    }
+    if (atomic_load(&p->is_leaving))
+        for (c = p->conns; c; c = c->next)
+            conn_send_away(c);
+    if (p->accept_again_ms && now_ms >= p->accept_again_ms) {
         p->accept_again_ms = 0;
         start_accepting(p);
     }
@@ -245,7 +250,8 @@ static void handle_event(struct pump *p, const struct epoll_event *e)
 
 static bool needs_ticks(const struct pump *p)
 {
-    return p->timed || p->accept_again_ms || (atomic_load(&p->is_draining) && p->conns);
+    bool is_ending = atomic_load(&p->is_leaving) || atomic_load(&p->is_draining);
+    return p->timed || p->accept_again_ms || (is_ending && p->conns);
 }
 
 /* ms to sleep; -1 = until something happens. */
@@ -330,6 +336,12 @@ int pump_start(struct pump_shared *shared, struct pump **ret, struct err *err)
     }
     *ret = p;
     return 0;
+}
+
+void pump_send_away(struct pump *p)
+{
+    atomic_store(&p->is_leaving, true);
+    wake(p);
 }
 
 void pump_drain(struct pump *p)

@@ -38,7 +38,7 @@ struct pump {
     struct mailbox box; /* answers of HTTP/2, streams that HTTP/1.1 hands over, wakes of both */
     struct conn *conns, *timed, *again;
     bool is_accepting;
-    atomic_bool is_draining, is_cut;
+    atomic_bool is_leaving, is_draining, is_cut;
     int64_t accept_again_ms; /* descriptors ran out: not before */
     char scratch[PUMP_SCRATCH];
     /* Memory for those who have something to send: as it is said, and as it is encrypted. */
@@ -46,9 +46,11 @@ struct pump {
 };
 
 int pump_start(struct pump_shared *shared, struct pump **ret, struct err *err);
-void pump_drain(struct pump *p); /* no new connections, idle ones end; any thread */
-void pump_cut(struct pump *p);   /* ends all connections and the thread, joins it */
-void pump_free(struct pump *p);  /* cuts first, the workers must have stopped; NULL is fine */
+void pump_send_away(struct pump *p); /* connections that were used end, new ones are taken; any
+                                        thread */
+void pump_drain(struct pump *p);     /* no new connections, idle ones end; any thread */
+void pump_cut(struct pump *p);       /* ends all connections and the thread, joins it */
+void pump_free(struct pump *p);      /* cuts first, the workers must have stopped; NULL is fine */
 
 /* For conn.c, on the pump's thread. */
 int64_t pump_now_ms(void);

@@ -292,6 +292,13 @@ static void wait_for_connections(struct server *s, int64_t grace_ms)
         nanosleep(&pause, NULL);
 }
 
+void server_send_away(struct server *s)
+{
+    mhd_drain(s->mhd);
+    for (int i = 0; i < PUMPS; i++)
+        pump_send_away(s->pumps[i]);
+}
+
 void server_stop(struct server *s, int64_t grace_ms)
 {
     stop_watcher(s);

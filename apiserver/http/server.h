@@ -28,6 +28,9 @@ int server_start(const struct server_config *config, struct server **ret, struct
 int server_port(const struct server *s);
 /* Reads certificate and key again; the old ones stay when the new ones do not fit together. */
 int server_reload(struct server *s, struct err *err);
+/* Clients are made to come anew, wherever they are sent then: a connection that was used ends after
+ * what is under way, streams at once. New ones are served. */
+void server_send_away(struct server *s);
 /* No new connections; idle ones end; requests under way have grace_ms; streams are closed; then the
  * rest is cut. */
 void server_stop(struct server *s, int64_t grace_ms);

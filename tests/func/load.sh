@@ -83,3 +83,20 @@ cp "$WORK/ledger" "$WORK/cut"
 head -n -1 "$WORK/cut" >"$WORK/ledger" # the last line may be half of one
 NOT_KEPT=$(join -v1 <(awk '$2 == "acknowledged" { print $1 }' "$WORK/ledger" | sort) <(api GET "$SANDBOXES" && q '.items[].metadata.name' | sort))
 is "what was acknowledged until the end is there" "" "$NOT_KEPT"
+
+# ---- the end while clients still come: who spreads them may hear of it late ----
+server_stop
+server_up --shutdown-delay-duration=2 --shutdown-grace=30
+kill -TERM "$SERVER_PID"
+SERVED=''
+for _ in {1..16}; do
+    api GET "$SANDBOXES/after" >/dev/null
+    SERVED="$SERVED $CODE"
+    sleep 0.3
+done
+is "after SIGTERM who comes anew is served, for longer than the delay" "$(printf ' 200%.0s' {1..16})" "$SERVED"
+ended() { ! is_ready && ! kill -0 "$SERVER_PID" 2>/dev/null; } # a probe is not somebody who comes
+t "when nobody comes any more the server ends" within 15 ended
+server_stop
+is "with exit code" 0 $?
+server_up

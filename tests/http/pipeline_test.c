@@ -254,7 +254,9 @@ END_TEST
 
 START_TEST(test_not_ready) /* IL-145 */
 {
-    SCOPED(response_fini) struct response ready = {0}, live = {0}, single = {0}, draining = {0};
+    SCOPED(response_fini)
+    struct response ready = {0},
+                    live = {0}, single = {0}, draining = {0}, version = {0};
     setup(NULL);
     fixture.is_ready = false;
     send_as(NULL, "GET /readyz", &ready);
@@ -267,10 +269,14 @@ START_TEST(test_not_ready) /* IL-145 */
     send("GET /readyz/store", &single);
     ck_assert_int_eq(single.status, 500);
     fixture.is_ready = true;
+    unsigned long asked = pipeline_asked(fixture.pipeline);
     pipeline_drain(fixture.pipeline);
     send_as(NULL, "GET /readyz", &draining);
     ck_assert_int_eq(draining.status, 500);
     ck_assert(strstr(buf_cstr(&draining.body), "[-]shutdown failed"));
+    ck_assert_uint_eq(pipeline_asked(fixture.pipeline), asked); /* probes are no clients */
+    send("GET /version", &version);
+    ck_assert_uint_eq(pipeline_asked(fixture.pipeline), asked + 1);
     http_fixture_close(&fixture);
 }
 END_TEST

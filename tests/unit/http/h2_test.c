@@ -662,7 +662,8 @@ START_TEST(test_stop) /* IL-141 */
 }
 END_TEST
 
-/* What was under way when the server began to stop is still taken. */
+/* What was under way when the server began to stop is still taken, from a client that is slow to
+ * hear of it, too. */
 START_TEST(test_stop_takes_what_was_under_way)
 {
     start();
@@ -672,12 +673,40 @@ START_TEST(test_stop_takes_what_was_under_way)
     pthread_t t;
     pthread_create(&t, NULL, stop_slowly, NULL);
     WAIT_FOR(closed(0) == 1);
+    wait_ms(600);
     struct h2_reply *late = h2_client_send(&c, "GET", "/late", NULL, NULL, 0);
     ck_assert(H2_UNTIL(&c, late->is_closed));
     ck_assert(has(late, "path=/late\n"));
     ck_assert(stream->is_closed);
     h2_client_close(&c);
     pthread_join(t, NULL);
+    transport_stop();
+}
+END_TEST
+
+/* A connection that was used ends when its client has heard of it, streams first; one over which
+ * nothing came yet answers once, and whoever comes anew is served as well. */
+START_TEST(test_send_away)
+{
+    start();
+    struct h2_client used, fresh, later;
+    open_client(&used, NULL);
+    struct h2_reply *stream = open_stream(&used);
+    open_client(&fresh, NULL);
+    server_send_away(transport.server);
+    ck_assert(H2_UNTIL(&used, stream->is_closed));
+    ck_assert_uint_eq(stream->error, NGHTTP2_NO_ERROR);
+    ck_assert(!H2_UNTIL(&used, false));
+    ck_assert(used.has_goaway);
+    wait_ms(600);
+    ck_assert_int_eq(get(&fresh, "/")->status, 200);
+    ck_assert(!H2_UNTIL(&fresh, false));
+    ck_assert(fresh.has_goaway);
+    open_client(&later, NULL);
+    ck_assert_int_eq(get(&later, "/")->status, 200);
+    h2_client_close(&used);
+    h2_client_close(&fresh);
+    h2_client_close(&later);
     transport_stop();
 }
 END_TEST
@@ -711,5 +740,6 @@ SUITE(h2)
           test_malformed_is_not_slow);
     LOOP("targets", test_raw_target, 0, ARRAY_LEN(raw_targets));
     LOOP("malformed", test_malformed_head, 0, ARRAY_LEN(heads));
-    TESTS("stop", test_reload, test_stop, test_stop_takes_what_was_under_way, test_stop_cuts);
+    TESTS("stop", test_reload, test_stop, test_stop_takes_what_was_under_way, test_send_away,
+          test_stop_cuts);
 }

@@ -901,6 +901,30 @@ START_TEST(test_stop)
 }
 END_TEST
 
+START_TEST(test_send_away)
+{
+    start();
+    struct tls_client used, stream, fresh;
+    ck_assert(tls_client_open(&used, transport_port(), NULL));
+    ck_assert(tls_client_send(&used, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
+    ck_assert(tls_client_read_until(&used, "sum="));
+    open_stream(&stream, 0);
+    server_send_away(transport.server);
+    ck_assert(tls_client_read_until(&stream, "0\r\n\r\n")); /* its last chunk */
+    ck_assert(tls_client_send(&used, "GET /once HTTP/1.1\r\nHost: x\r\n\r\n"));
+    ck_assert(tls_client_read_all(&used)); /* it was not closed before that */
+    ck_assert_ptr_nonnull(strstr(buf_cstr(&used.got), "path=/once\n"));
+    ck_assert_ptr_nonnull(strstr(buf_cstr(&used.got), "Connection: close\r\n"));
+    ck_assert(tls_client_open(&fresh, transport_port(), NULL));
+    ck_assert(tls_client_send(&fresh, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
+    ck_assert(tls_client_read_until(&fresh, "sum="));
+    tls_client_close(&used);
+    tls_client_close(&stream);
+    tls_client_close(&fresh);
+    transport_stop();
+}
+END_TEST
+
 /* Grace is over before the handler is: the client is cut off, freeing waits for the handler. */
 START_TEST(test_stop_cuts)
 {
@@ -934,5 +958,5 @@ SUITE(server)
     TESTS("hostile", test_early_close, test_slow_head_is_cut, test_slow_handshake_is_cut,
           test_idle_is_ended, test_connection_ceiling);
     LOOP("malformed", test_malformed, 0, ARRAY_LEN(malformed));
-    TESTS("stop", test_stop, test_stop_cuts);
+    TESTS("stop", test_stop, test_send_away, test_stop_cuts);
 }
