@@ -12,19 +12,26 @@
 #include "apiserver/base/str.h"
 
 #define EVERY_MS 2000
-#define GROWTH_BYTES ((size_t)4 << 20) /* that is worth the pages' coming back one by one */
-#define GROWTH_PART 8                  /* and of what stays, so much */
-#define QUIET_PART 4                   /* of one processor */
-#define STATM_MAX 256                  /* bytes of the file */
+#define GROWTH_BYTES ((size_t)1 << 20) /* that is worth the pages' coming back one by one */
+#define GROWTH_PART 16 /* and of what is in use, so much: it is all walked through */
+#define QUIET_PART 4   /* of one processor */
+#define STATM_MAX 256  /* bytes of the file */
 
-bool spare_is_due(struct spare *s, size_t resident_bytes, int64_t cpu_ms, int64_t every_ms)
+bool spare_is_due(struct spare *s, const struct spare_state *now, int64_t every_ms)
 {
-    bool is_quiet = (cpu_ms - s->cpu_ms) * QUIET_PART < every_ms;
-    size_t growth = s->floor_bytes / GROWTH_PART;
-    s->cpu_ms = cpu_ms;
+    bool is_quiet = (now->cpu_ms - s->cpu_ms) * QUIET_PART < every_ms;
+    size_t growth = now->used_bytes / GROWTH_PART;
+    s->cpu_ms = now->cpu_ms;
     if (growth < GROWTH_BYTES)
         growth = GROWTH_BYTES;
-    return is_quiet && resident_bytes >= s->floor_bytes + growth;
+    return is_quiet && now->resident_bytes >= now->used_bytes + s->other_bytes + growth;
+}
+
+void spare_given_back(struct spare *s, const struct spare_state *now)
+{
+    s->cpu_ms = now->cpu_ms;
+    s->other_bytes =
+        now->resident_bytes > now->used_bytes ? now->resident_bytes - now->used_bytes : 0;
 }
 
 /* ---- the process ---- */
@@ -46,15 +53,24 @@ static size_t resident_now(void)
     return second ? strtoull(second, NULL, 10) * (size_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
+static struct spare_state state_now(void)
+{
+    struct mallinfo2 info = mallinfo2();
+    return (struct spare_state){.resident_bytes = resident_now(),
+                                .used_bytes = info.uordblks + info.hblkhd,
+                                .cpu_ms = cpu_now_ms()};
+}
+
 static void look(struct spare *s)
 {
-    size_t resident = resident_now();
-    if (!spare_is_due(s, resident, cpu_now_ms(), EVERY_MS))
+    struct spare_state before = state_now();
+    if (!spare_is_due(s, &before, EVERY_MS))
         return;
     malloc_trim(0);
-    s->floor_bytes = resident_now();
-    s->cpu_ms = cpu_now_ms();
-    log_debug("memory given back before=%zu after=%zu", resident, s->floor_bytes);
+    struct spare_state after = state_now();
+    spare_given_back(s, &after);
+    log_debug("memory given back before=%zu after=%zu used=%zu", before.resident_bytes,
+              after.resident_bytes, after.used_bytes);
 }
 
 int spare_wait_signal(struct spare *s, const sigset_t *signals)

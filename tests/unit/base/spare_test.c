@@ -7,28 +7,42 @@
 
 #define MB ((size_t)1 << 20)
 
-START_TEST(given_back_once_until_more_comes)
+static bool is_due(struct spare *s, size_t resident_bytes, size_t used_bytes, int64_t cpu_ms)
+{
+    return spare_is_due(s, &(struct spare_state){resident_bytes, used_bytes, cpu_ms}, 1000);
+}
+
+START_TEST(given_back_once_until_more_is_free)
 {
     struct spare s = {0};
-    ck_assert(spare_is_due(&s, 50 * MB, 0, 1000));
-    s.floor_bytes = 24 * MB; /* what was left */
-    ck_assert(!spare_is_due(&s, 24 * MB, 0, 1000));
-    ck_assert(!spare_is_due(&s, 27 * MB, 0, 1000));
-    ck_assert(spare_is_due(&s, 28 * MB, 0, 1000));
-    s.floor_bytes = 800 * MB; /* a part of much */
-    ck_assert(!spare_is_due(&s, 899 * MB, 0, 1000));
-    ck_assert(spare_is_due(&s, 900 * MB, 0, 1000));
-    s.floor_bytes = 30 * MB;
-    ck_assert(!spare_is_due(&s, 20 * MB, 0, 1000)); /* it shrank */
+    ck_assert(is_due(&s, 50 * MB, 8 * MB, 0));
+    spare_given_back(&s, &(struct spare_state){24 * MB, 8 * MB, 0});
+    ck_assert(!is_due(&s, 24 * MB, 8 * MB, 0));
+    ck_assert(!is_due(&s, 32 * MB, 16 * MB, 0)); /* what came is in use */
+    ck_assert(!is_due(&s, 33 * MB - 1, 16 * MB, 0));
+    ck_assert(is_due(&s, 33 * MB, 16 * MB, 0));
+    ck_assert(is_due(&s, 24 * MB, 7 * MB, 0)); /* nothing came, but something was freed */
+}
+END_TEST
+
+START_TEST(the_more_is_in_use_the_more_must_be_free)
+{
+    struct spare s = {0};
+    spare_given_back(&s, &(struct spare_state){816 * MB, 800 * MB, 0});
+    ck_assert(!is_due(&s, 865 * MB, 800 * MB, 0));
+    ck_assert(is_due(&s, 866 * MB, 800 * MB, 0));
+    spare_given_back(&s, &(struct spare_state){700 * MB, 800 * MB, 0}); /* some of it elsewhere */
+    ck_assert(!is_due(&s, 849 * MB, 800 * MB, 0));
+    ck_assert(is_due(&s, 850 * MB, 800 * MB, 0));
 }
 END_TEST
 
 START_TEST(not_while_there_is_work)
 {
     struct spare s = {0};
-    ck_assert(!spare_is_due(&s, 50 * MB, 250, 1000));
-    ck_assert(!spare_is_due(&s, 50 * MB, 2250, 1000));
-    ck_assert(spare_is_due(&s, 50 * MB, 2499, 1000));
+    ck_assert(!is_due(&s, 50 * MB, 8 * MB, 250));
+    ck_assert(!is_due(&s, 50 * MB, 8 * MB, 2250));
+    ck_assert(is_due(&s, 50 * MB, 8 * MB, 2499));
 }
 END_TEST
 
@@ -46,5 +60,6 @@ END_TEST
 
 SUITE(spare)
 {
-    TESTS("spare", given_back_once_until_more_comes, not_while_there_is_work, the_signal_that_came);
+    TESTS("spare", given_back_once_until_more_is_free, the_more_is_in_use_the_more_must_be_free,
+          not_while_there_is_work, the_signal_that_came);
 }
