@@ -102,9 +102,15 @@ void free_counted(void *p)
     free(p);
 }
 
+/* What is larger than this many bytes, as the text of a list, has pages of its own: it grows
+ * without being copied, and is the system's again the moment it is freed. The C library begins with
+ * half of it, but takes the largest that was ever freed, up to 32 MiB. */
+#define LARGE_MIN (256 << 10)
+
 void mem_share_pools(void)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    int pools = processors < 2 ? 4 : processors > 64 ? 128 : (int)processors * 2;
+    int pools = processors < 2 ? 2 : processors > 64 ? 64 : (int)processors;
     mallopt(M_ARENA_MAX, pools);
+    mallopt(M_MMAP_THRESHOLD, LARGE_MIN);
 }

@@ -23,8 +23,8 @@ char *xvasprintf(const char *fmt, va_list args)
  * cannot count references, and would see the object used after each drop. */
 void free_counted(void *p);
 
-/* Before the first thread: threads share two pools of memory a processor. The C library would make
- * eight, and every pool keeps what the largest answers made in it took. */
+/* Before the first thread: threads share a pool of memory a processor, two at least. The C library
+ * would make eight a processor, and every pool keeps what bursts left free in it. */
 void mem_share_pools(void);
 
 /* SCOPED(buf_fini) struct buf b = {0}; calls buf_fini(&b) when b goes out of scope. */
