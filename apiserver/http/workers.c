@@ -1,6 +1,6 @@
 /* Threads around one bounded queue. There are always some, and as many more as there are items, up
  * to a ceiling: items that are held up, by a store or a webhook that does not answer, hold up no
- * others. The additional threads end when there is nothing to do. */
+ * others. The additional threads end when there is nothing to do, and what they held with them. */
 #include "apiserver/http/workers.h"
 
 #include <stdatomic.h>
@@ -15,6 +15,7 @@
 /* How many times as many threads there may be. 20 times the default of 32 is more than the requests
  * that the pipeline lets in at once, so that it still answers the ones it turns away. */
 #define GROWTH_MAX 20
+#define KEPT_PART 4             /* of those asked for, so many stay when there is nothing to do */
 #define IDLE_MS ((int64_t)5000) /* an additional thread ends after so long without an item */
 
 struct workers {
@@ -85,7 +86,7 @@ struct workers *workers_new(int n, size_t max_queue)
 {
     struct workers *w = xcalloc(1, sizeof *w);
     w->queue = queue_new(max_queue);
-    w->n_min = n;
+    w->n_min = (n + KEPT_PART - 1) / KEPT_PART;
     w->n_max = n * GROWTH_MAX;
     w->threads = xcalloc((size_t)w->n_max, sizeof *w->threads);
     pthread_mutex_init(&w->lock, NULL);

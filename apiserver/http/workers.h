@@ -10,8 +10,8 @@ struct workers;
 struct work {
     void (*run)(struct work *work);
 };
-/* n threads, and up to 20 times as many while there is so much to do; at most max_queue items wait.
- * NULL when the n threads cannot be had. */
+/* n threads, a quarter of them while there is little to do, and up to 20 times as many while there
+ * is so much; at most max_queue items wait. NULL when the n threads cannot be had. */
 struct workers *workers_new(int n, size_t max_queue);
 /* False when the queue is full or closed; the caller keeps work then. */
 bool workers_put(struct workers *w, struct work *work);
