@@ -23,7 +23,7 @@
 /* Lines kept when idle, for how long, and connections kept open on each: to the few servers that
  * there are. */
 #define LINES_IDLE_MAX 128
-#define LINE_IDLE_MS 60000
+#define LINE_IDLE_MS 10000
 #define LINE_CONNECTIONS_MAX 8L
 /* Then a new one is made: with new certificates, to another server maybe. */
 #define CONNECTION_LIFETIME_S 600L
