@@ -30,7 +30,7 @@
 
 /* Bytes of old states a kind, without a cluster: few watch there, and Pods, which change often, are
  * among the kinds. */
-#define STANDALONE_HISTORY ((size_t)6 << 20)
+#define STANDALONE_HISTORY ((size_t)3 << 20)
 #define LABEL_DOMAINS_MAX ((size_t)1 << 20) /* bytes of the file */
 #define AWAY_POLL_MS 100                    /* between looks whether clients still come */
 

@@ -61,10 +61,10 @@ static const struct flag flag_rows[] = {
      "how long a leader that died without a word keeps others from leading; in whole seconds"},
     {"cluster-domain", FLAG_STRING, AT(cluster_domain), "cluster.local", 0, 0,
      "last part of Service names in status.serviceFQDN"},
-    {"sandbox-concurrent-workers", FLAG_INT, AT(sandbox_workers), "20", 1, 1000,
-     "Sandboxes reconciled at once"},
-    {"sandbox-claim-concurrent-workers", FLAG_INT, AT(claim_workers), "50", 1, 1000,
-     "SandboxClaims reconciled at once"},
+    {"sandbox-concurrent-workers", FLAG_INT, AT(sandbox_workers), NULL, 1, 1000,
+     "Sandboxes reconciled at once; absent = 20, standalone 8"},
+    {"sandbox-claim-concurrent-workers", FLAG_INT, AT(claim_workers), NULL, 1, 1000,
+     "SandboxClaims reconciled at once; absent = 50, standalone 8"},
     {"sandbox-template-concurrent-workers", FLAG_INT, AT(template_workers), "1", 1, 1000,
      "SandboxTemplates reconciled at once"},
     {"sandbox-warm-pool-concurrent-workers", FLAG_INT, AT(warm_pool_workers), "1", 1, 1000,
@@ -100,7 +100,9 @@ static const struct flag flag_rows[] = {
      "/etc/sandbox-config/allowed-label-domains", 0, 0,
      "domains that labels of additionalPodMetadata may have, instead of sandbox.users.io; read at "
      "start, need not exist"},
-    {"http-workers", FLAG_INT, AT(workers), "32", 1, 1024, "threads that run requests"},
+    {"http-workers", FLAG_INT, AT(workers), "32", 1, 1024,
+     "threads that run requests; a quarter of them while there is little to do, more while many "
+     "wait"},
     {"max-connections", FLAG_INT, AT(max_connections), "4096", 1, 1000000, "connections at once"},
     {"max-pod-streams", FLAG_INT, AT(max_pod_streams), "1000", 1, 100000,
      "standalone: logs that are read and connections into Pods (exec, attach, port-forward) at "
@@ -164,9 +166,17 @@ static const char *mistake(const struct options *o)
     return NULL;
 }
 
+/* Where the server is its own cluster, whoever works takes memory at both ends of a connection, and
+ * does not wait for a distant answer. */
+#define STANDALONE_WORKERS 8
+
 /* What flags that were not given mean depends on others. */
 static void set_defaults(struct options *o)
 {
+    if (o->standalone && !o->sandbox_workers)
+        o->sandbox_workers = STANDALONE_WORKERS;
+    if (o->standalone && !o->claim_workers)
+        o->claim_workers = STANDALONE_WORKERS;
     if (!o->bind_address)
         o->bind_address = o->standalone ? "127.0.0.1" : "0.0.0.0";
     if (!o->standalone && !o->etcd_servers)

@@ -15,7 +15,7 @@
 #include "reconcile/house_pass.h"
 #include "reconcile/peek.h"
 
-#define WORKERS 8
+#define WORKERS 4
 
 struct house {
     struct house_config config;

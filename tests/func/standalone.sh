@@ -165,6 +165,7 @@ PIDS+=($!)
 t "the node is there and ready" within 30 there /api/v1/nodes/node-a '.status.conditions[] | select(.type == "Ready") | .status == "True"'
 post "$SANDBOXES" "$(sandbox sb '.spec.service = true')"
 t "a Sandbox becomes Ready" within 30 there "$SANDBOXES/sb" '.status.conditions[]? | select(.type == "Ready") | .status == "True"'
+has "fewer work at once than in a cluster" 'name=sandbox workers=8' "$(<"$SERVER_LOG")"
 t "its Pod runs on the node" there "$CORE/pods/sb" '.spec.nodeName == "node-a" and .status.phase == "Running"'
 SLICES="/apis/discovery.k8s.io/v1/namespaces/default/endpointslices?labelSelector=kubernetes.io%2Fservice-name%3Dsb"
 t "behind its Service is its Pod's address" within 30 there "$SLICES" '.items[0].endpoints[0] | .conditions.ready and .targetRef.name == "sb"'
