@@ -7,6 +7,8 @@
 #include "apiserver/base/file.h"
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
+#include "apiserver/http/server.h"
+#include "apiserver/standalone.h"
 #include "reconcile/house.h"
 #include "reconcile/reconcile.h"
 #include "storage/lease.h"
@@ -84,11 +86,13 @@ static int make_house(struct app *a, struct err *err)
     if (file_read(a->local.ca_cert, AUTHORITY_MAX, &authority, err) < 0)
         return -(int)err->code;
     a->authority = buf_take(&authority, NULL);
-    a->house = house_new(&(struct house_config){.registry = a->registry,
-                                                .clock = &clock_system,
-                                                .fence = fence,
-                                                .ctx = a,
-                                                .authority = a->authority});
+    a->house =
+        house_new(&(struct house_config){.registry = a->registry,
+                                         .clock = &clock_system,
+                                         .fence = fence,
+                                         .ctx = a,
+                                         .authority = a->authority,
+                                         .api = {standalone_address(a), server_port(a->server)}});
     return 0;
 }
 

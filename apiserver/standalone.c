@@ -68,15 +68,19 @@ int standalone_prepare(struct app *a, struct err *err)
     return str_equal(o->store, "memory") || o->etcd_servers ? 0 : start_own_etcd(a, err);
 }
 
+const char *standalone_address(const struct app *a)
+{
+    const char *host = a->options.bind_address;
+    return str_equal(host, "0.0.0.0") ? "127.0.0.1" : str_equal(host, "::") ? "::1" : host;
+}
+
 int standalone_connect(struct app *a, struct err *err)
 {
     if (!a->options.standalone)
         return 0;
-    const char *host = a->options.bind_address;
-    bool is_any = str_equal(host, "0.0.0.0") || str_equal(host, "::");
+    const char *host = standalone_address(a);
     bool is_v6 = strchr(host, ':') != NULL;
-    SCOPED_FREE char *url = xasprintf("https://%s%s%s:%d", is_v6 ? "[" : "",
-                                      is_any ? is_v6 ? "::1" : "127.0.0.1" : host, is_v6 ? "]" : "",
+    SCOPED_FREE char *url = xasprintf("https://%s%s%s:%d", is_v6 ? "[" : "", host, is_v6 ? "]" : "",
                                       server_port(a->server));
     if (local_identity_publish(&a->local, url, err) < 0 ||
         kube_new(a->local.server_config, a->fetch, &a->kube, err) < 0)

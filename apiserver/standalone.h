@@ -7,6 +7,8 @@
 /* Certificates and, unless objects are kept elsewhere, an etcd. */
 int standalone_prepare(struct app *a, struct err *err);
 void standalone_end(struct app *a);
+/* Where the server is reached from its own machine. */
+const char *standalone_address(const struct app *a);
 /* The ways into Pods. */
 int standalone_start_tunnels(struct app *a, struct err *err);
 void standalone_free_tunnels(struct app *a); /* after tunnels_stop */

@@ -28,6 +28,7 @@ struct dns {
 
     pthread_mutex_t lock;
     struct omap *slices; /* NAMESPACE/NAME to lines; lock */
+    bool leads_to_api;   /* by an address of ours, which Pods reach, so not by its endpoints */
 };
 
 /* ---- what is printed ---- */
@@ -61,6 +62,14 @@ void dns_print_slice(const cJSON *slice, const char *domain, struct buf *out)
                 print_line(address->valuestring, host, service, namespace_name, domain, out);
         }
     }
+}
+
+bool dns_is_api(const cJSON *slice)
+{
+    const cJSON *service =
+        json_get(json_at(slice, "metadata.labels"), "kubernetes.io/service-name");
+    return cJSON_IsString(service) && strcmp(service->valuestring, "kubernetes") == 0 &&
+           strcmp(json_str_or(slice, "metadata.namespace", ""), "default") == 0;
 }
 
 char *dns_address(const char *subnet)
@@ -109,7 +118,7 @@ static void take_slice(struct dns *d, const cJSON *slice, bool is_delete)
     SCOPED(buf_fini) struct buf lines = {0};
     SCOPED_FREE char *key = xasprintf("%s/%s", json_str_or(slice, "metadata.namespace", ""),
                                       json_str_or(slice, "metadata.name", ""));
-    if (!is_delete)
+    if (!is_delete && !(d->leads_to_api && dns_is_api(slice)))
         dns_print_slice(slice, d->domain, &lines);
     free(lines.len > 0 ? omap_put(d->slices, key, buf_take(&lines, NULL))
                        : omap_del(d->slices, key));
@@ -200,6 +209,7 @@ int dns_start(const struct dns_config *config, struct dns **ret, struct err *err
     d->hosts = xasprintf("%s/hosts", d->folder);
     d->domain = xstrdup(config->domain);
     d->slices = omap_new();
+    d->leads_to_api = config->api != NULL;
     pthread_mutex_init(&d->lock, NULL);
     int rc = disk_make_folder(d->folder, 0755, err);
     rc = rc < 0 ? rc : disk_write(AT_FDCWD, d->hosts, "", 0, 0644, err);

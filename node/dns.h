@@ -9,6 +9,8 @@
 /* Lines of a hosts file for one EndpointSlice: the Service's name for each endpoint that is ready,
  * and HOSTNAME.SERVICE for those with a hostname. Pure. */
 void dns_print_slice(const cJSON *slice, const char *domain, struct buf *out);
+/* Whether the slice is that of the API server itself: the Service kubernetes in default. Pure. */
+bool dns_is_api(const cJSON *slice);
 /* The first address of an IPv4 range like 10.90.0.0/16, where the engine puts its bridge. Owned;
  * NULL when that is no range. */
 char *dns_address(const char *subnet);

@@ -98,6 +98,12 @@ static int class_pass(struct house *h, const char *what, struct loop_result *ret
     return house_class_pass(&h->env, err);
 }
 
+static int api_pass(struct house *h, const char *what, struct loop_result *ret, struct err *err)
+{
+    (void)what, (void)ret;
+    return house_api_pass(&h->env, &h->config.api, err);
+}
+
 static const struct row {
     char letter;
     int (*pass)(struct house *h, const char *what, struct loop_result *ret, struct err *err);
@@ -113,6 +119,7 @@ static const struct row {
     {'p', volume_pass},    /* name of a PersistentVolume */
     {'s', class_pass},     /* nothing */
     {'l', slices_pass},    /* NAMESPACE/NAME of a Service */
+    {'k', api_pass},       /* nothing */
 };
 
 static int work(void *ctx, const char *key, struct loop_result *ret)
@@ -247,6 +254,8 @@ static void on_object(void *ctx, const struct object *o, bool is_delete)
     if ((o->kind == &kind_service_account && is_delete) ||
         (o->kind == &kind_config_map && strcmp(o->name, KUBE_ROOT_CA) == 0))
         add(h, 'n', o->namespace_name);
+    if (house_is_api(o))
+        add(h, 'k', "");
     if (o->kind == &kind_pod)
         on_pod(h, o, key, is_delete);
     if (o->kind == &kind_node && !is_delete)

@@ -16,8 +16,7 @@
 
 #define EMPTYING_MS 500 /* between looks at one that is not empty yet */
 
-/* The namespace may be on its way out by now. */
-static int forgive_ending(int rc, struct err *e, struct err *err)
+int house_forgive_ending(int rc, struct err *e, struct err *err)
 {
     bool is_fine = rc == -ERR_NOT_FOUND || rc == -ERR_FORBIDDEN;
     if (is_fine)
@@ -30,7 +29,7 @@ static int ensure_account(const struct pass_env *env, const char *namespace_name
     struct err e = {0};
     int rc = pass_ensure(env, &kind_service_account, namespace_name,
                          house_named("v1", "ServiceAccount", "default"), HOUSE_MANAGER, &e);
-    return forgive_ending(rc, &e, err);
+    return house_forgive_ending(rc, &e, err);
 }
 
 static bool set_authority(void *authority, cJSON *map)
@@ -57,7 +56,7 @@ static int ensure_authority(const struct pass_env *env, const char *namespace_na
     cJSON *map = house_named("v1", "ConfigMap", KUBE_ROOT_CA);
     set_authority(authority, map);
     rc = pass_ensure(env, &kind_config_map, namespace_name, map, HOUSE_MANAGER, &e);
-    return forgive_ending(rc, &e, err);
+    return house_forgive_ending(rc, &e, err);
 }
 
 /* ---- what is left ---- */

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "apiserver/base/loop.h"
+#include "reconcile/house.h"
 #include "reconcile/links.h"
 #include "reconcile/pass.h"
 
@@ -17,6 +18,9 @@ int house_change(const struct pass_env *env, const struct object *o,
                  bool (*how)(void *ctx, cJSON *object), void *ctx, struct err *err);
 /* What was to be changed or deleted and is gone, or another one, meanwhile: as good. */
 int house_forgive(int rc, struct err *err);
+/* The namespace that something was to be made in is gone, or on its way out, by now: as good. Takes
+ * e over. */
+int house_forgive_ending(int rc, struct err *e, struct err *err);
 
 /* Namespaces: default ServiceAccount and authority (PEM, NULL = none is told), or, on its way out,
  * its content (house_namespaces.c). */
@@ -50,6 +54,12 @@ char *house_label_key(const char *namespace_name, const char *name, const char *
 char **house_selected_by(const struct object *service);
 int house_slices_pass(const struct pass_env *env, struct links *selected, const char *key,
                       struct err *err);
+
+/* The server's own Service and EndpointSlice (house_api.c). */
+#define HOUSE_API_NAMESPACE "default"
+#define HOUSE_API_NAME "kubernetes"
+int house_api_pass(const struct pass_env *env, const struct house_api *api, struct err *err);
+bool house_is_api(const struct object *o); /* one of them, or their namespace */
 
 /* Roles that every server has (house_roles.c). */
 int house_roles_pass(const struct pass_env *env, struct err *err);

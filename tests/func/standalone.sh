@@ -150,6 +150,18 @@ answers "the authority" 200 GET "$CORE/configmaps/kube-root-ca.crt"
 is "is the one that the server shows" "$(cat "$DATA/ca.crt")" "$(q '.data["ca.crt"]')"
 answers "it goes" 200 DELETE "$CORE/configmaps/kube-root-ca.crt"
 t "and comes back" within 20 there "$CORE/configmaps/kube-root-ca.crt" '.data["ca.crt"] | length > 100'
+OF_SLICE=/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes
+t "the server has a Service of its own" within 20 there "$CORE/services/kubernetes" '.metadata.labels == {component: "apiserver", provider: "kubernetes"} and
+    .spec.clusterIP == "None" and .spec.ports == [{name: "https", port: 443, protocol: "TCP", targetPort: '"$PORT"'}]'
+t "which leads to it" within 20 there "$OF_SLICE" '.endpoints[0].addresses == ["127.0.0.1"] and .ports[0].port == '"$PORT"' and .metadata.labels["kubernetes.io/service-name"] == "kubernetes"'
+for path in "$CORE/services/kubernetes" "$OF_SLICE"; do
+    api GET "$path"
+    uid=$(q .metadata.uid)
+    answers "it goes" 200 DELETE "$path"
+    t "and comes back" within 20 there "$path" ".metadata.uid != \"$uid\""
+done
+answers "somebody else's address" 200 PATCH "$OF_SLICE" -H 'Content-Type: application/merge-patch+json' -d '{"endpoints":[{"addresses":["10.6.6.6"]}]}'
+t "does not stay" within 20 there "$OF_SLICE" '.endpoints[0].addresses == ["127.0.0.1"]'
 answers "the account goes" 200 DELETE "$CORE/serviceaccounts/robot"
 answers "a Pod of an account that is not there" 403 POST "$CORE/pods" "${JSON[@]}" -d "{$POD,\"metadata\":{\"name\":\"of-nobody\"}}"
 is "is refused with the reason" 'pods "of-nobody" is forbidden: error looking up service account default/robot: serviceaccount "robot" not found' "$(q .message)"

@@ -34,6 +34,21 @@ START_TEST(lines_of_a_slice)
 }
 END_TEST
 
+START_TEST(slice_of_the_api)
+{
+    SCOPED(json_free_p) cJSON *slice = cJSON_Parse(SLICE("")), *labels = NULL;
+    ck_assert(!dns_is_api(slice));
+    json_set_at(slice, "metadata.namespace", json_string("default"));
+    ck_assert(!dns_is_api(slice));
+    labels = json_object();
+    json_set_str(labels, "kubernetes.io/service-name", "kubernetes");
+    json_set_at(slice, "metadata.labels", steal(&labels));
+    ck_assert(dns_is_api(slice));
+    json_set_at(slice, "metadata.namespace", json_string("team"));
+    ck_assert(!dns_is_api(slice));
+}
+END_TEST
+
 START_TEST(address_of_a_range)
 {
     SCOPED_FREE char *usual = dns_address("10.90.0.0/16"), *small = dns_address("192.168.7.32/28");
@@ -48,5 +63,5 @@ END_TEST
 SUITE(dns)
 {
     LOOP("slices", lines_of_a_slice, 0, ARRAY_LEN(rows));
-    TESTS("address", address_of_a_range);
+    TESTS("address", slice_of_the_api, address_of_a_range);
 }

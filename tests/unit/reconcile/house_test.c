@@ -735,6 +735,93 @@ START_TEST(test_orphan)
 }
 END_TEST
 
+/* ---- the server's own Service ---- */
+
+static void look_at_api(const char *address, int port)
+{
+    const struct house_api api = {address, port};
+    SCOPED(err_fini) struct err err = {0};
+    ck_assert_msg(house_api_pass(&env, &api, &err) == 0, "%s", err_text(&err));
+}
+
+static void check_api(const char *type, const char *address, int port)
+{
+    SCOPED(json_free_p)
+    cJSON *service = get(&kind_service, "default", "kubernetes"),
+          *slice = get(&kind_endpoint_slice, "default", "kubernetes");
+    SCOPED_FREE char *labels = json_to_str(json_at(service, "metadata.labels")),
+                     *ports = json_to_str(json_at(service, "spec.ports")),
+                     *slice_labels = json_to_str(json_at(slice, "metadata.labels")),
+                     *slice_ports = json_to_str(json_get(slice, "ports")),
+                     *endpoints = json_to_str(json_get(slice, "endpoints"));
+    SCOPED_FREE char *want_ports = xasprintf("[{\"name\":\"https\",\"port\":443,\"protocol\":"
+                                             "\"TCP\",\"targetPort\":%d}]",
+                                             port);
+    SCOPED_FREE char *want_slice_ports =
+        xasprintf("[{\"name\":\"https\",\"port\":%d,\"protocol\":\"TCP\"}]", port);
+    SCOPED_FREE char *want_endpoints =
+        xasprintf("[{\"addresses\":[\"%s\"],\"conditions\":{\"ready\":true}}]", address);
+    ck_assert_str_eq(labels, "{\"component\":\"apiserver\",\"provider\":\"kubernetes\"}");
+    ck_assert_str_eq(ports, want_ports);
+    ck_assert_str_eq(json_str_or(service, "spec.clusterIP", ""), "None");
+    ck_assert_str_eq(json_str_or(service, "spec.type", ""), "ClusterIP");
+    ck_assert_ptr_null(json_at(service, "spec.selector"));
+    ck_assert_str_eq(slice_labels, "{\"kubernetes.io/service-name\":\"kubernetes\"}");
+    ck_assert_str_eq(slice_ports, want_slice_ports);
+    ck_assert_str_eq(endpoints, want_endpoints);
+    ck_assert_str_eq(json_str_or(slice, "addressType", ""), type);
+}
+
+static bool spoil_service(void *unused, cJSON *service)
+{
+    (void)unused;
+    json_set_at(service, "spec.selector.app", json_string("mine"));
+    json_set_at(service, "metadata.labels.provider", json_string("me"));
+    json_set(json_get(json_get(service, "spec"), "ports")->child, "port", json_int(80));
+    return true;
+}
+
+static bool spoil_slice(void *unused, cJSON *slice)
+{
+    (void)unused;
+    json_set(slice, "endpoints", json_array());
+    json_remove(json_get(slice, "metadata"), "labels");
+    return true;
+}
+
+static void spoil_api(const struct kind *kind, bool (*how)(void *ctx, cJSON *object))
+{
+    SCOPED(object_unref_p) struct object *o = NULL;
+    SCOPED(err_fini) struct err err = {0};
+    ck_assert_int_eq(pass_get(&env, kind, "default", "kubernetes", &o, NULL), 0);
+    ck_assert(house_is_api(o));
+    ck_assert_msg(house_change(&env, o, how, NULL, &err) == 0, "%s", err_text(&err));
+}
+
+/* The server's Service says where the server is, whatever becomes of it. */
+START_TEST(test_api)
+{
+    look_at_api(NULL, 0);
+    ck_assert(!is_there(&kind_service, "default", "kubernetes"));
+    look_at_api("127.0.0.1", 6443);
+    check_api("IPv4", "127.0.0.1", 6443);
+    SCOPED(json_free_p) cJSON *before = get(&kind_service, "default", "kubernetes");
+    look_at_api("127.0.0.1", 6443);
+    SCOPED(json_free_p) cJSON *after = get(&kind_service, "default", "kubernetes");
+    ck_assert(json_equal(before, after)); /* nothing was written */
+    spoil_api(&kind_service, spoil_service);
+    spoil_api(&kind_endpoint_slice, spoil_slice);
+    look_at_api("127.0.0.1", 6443);
+    check_api("IPv4", "127.0.0.1", 6443);
+    drop(&kind_service, "default", "kubernetes", NULL);
+    drop(&kind_endpoint_slice, "default", "kubernetes", NULL);
+    look_at_api("10.0.0.7", 8443);
+    check_api("IPv4", "10.0.0.7", 8443);
+    look_at_api("::1", 8443);
+    check_api("IPv6", "::1", 8443);
+}
+END_TEST
+
 /* ---- roles ---- */
 
 static bool put_rules(void *rules, cJSON *role)
@@ -783,6 +870,7 @@ SUITE(house)
     tcase_add_test(tc, test_old_events);
     tcase_add_test(tc, test_authority);
     tcase_add_test(tc, test_roles);
+    tcase_add_test(tc, test_api);
     tcase_add_test(tc, test_namespace);
     tcase_add_test(tc, test_empty_namespace_goes);
     tcase_add_test(tc, test_bind);
