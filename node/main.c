@@ -183,7 +183,7 @@ struct parts {         /* of a node that runs containers; NULL = not there */
     struct kube *kube; /* borrowed, as the next two */
     struct fetch *fetch;
     const char *name;
-    struct kube_config files;
+    const struct kube_config *files; /* kube's */
     char *gateway;  /* the node's address on the bridge, NULL = --pod-cidr is none */
     char **servers; /* name servers of Pods */
     struct engine *engine;
@@ -202,7 +202,7 @@ static int make_relay(const struct options *o, struct parts *p, struct err *err)
     int rc = relay_new(&(struct relay_config){.interface = o->interface,
                                               .address = p->gateway,
                                               .port = (int)o->pod_api_port,
-                                              .server = p->files.server},
+                                              .server = p->files->server},
                        &p->relay, err);
     return rc == -ERR_NOT_FOUND ? 0 : rc;
 }
@@ -247,9 +247,9 @@ static int make_server(const struct options *o, struct parts *p, struct err *err
         .name = p->name,
         .address = o->address,
         .port = (int)o->port,
-        .cert_file = o->cert_file ? o->cert_file : p->files.cert_file,
-        .key_file = o->key_file ? o->key_file : p->files.key_file,
-        .ca_file = o->ca_file ? o->ca_file : p->files.ca_file,
+        .cert_file = o->cert_file ? o->cert_file : p->files->cert_file,
+        .key_file = o->key_file ? o->key_file : p->files->key_file,
+        .ca_file = o->ca_file ? o->ca_file : p->files->ca_file,
     };
     if (config.cert_file && config.key_file && config.ca_file)
         return serve_new(&config, &p->serve, err);
@@ -295,8 +295,8 @@ static int start_runner(const struct options *o, struct parts *p, struct err *er
 
 static int start_parts(const struct options *o, struct parts *p, struct err *err)
 {
-    int rc = kube_config_load(o->kubeconfig, &p->files, err);
-    if (rc == 0 && !o->socket)
+    int rc = 0;
+    if (!o->socket)
         rc = engine_start(&o->engine, p->fetch, &p->engine, err);
     if (rc < 0)
         return rc;
@@ -324,7 +324,6 @@ static void stop_parts(struct parts *p)
     free(p->gateway);
     podman_free(p->podman);
     engine_stop(p->engine);
-    kube_config_fini(&p->files);
 }
 
 static int run_containers(const struct options *o, struct kube *kube, struct fetch *fetch,
@@ -332,7 +331,10 @@ static int run_containers(const struct options *o, struct kube *kube, struct fet
 {
     SCOPED(err_fini) struct err err = {0};
     char host[256] = "";
-    struct parts parts = {.kube = kube, .fetch = fetch, .name = name_of(o, host, sizeof host)};
+    struct parts parts = {.kube = kube,
+                          .fetch = fetch,
+                          .name = name_of(o, host, sizeof host),
+                          .files = kube_get_config(kube)};
     int rc = start_parts(o, &parts, &err);
     if (rc == 0)
         wait_for_end(signals);

@@ -80,12 +80,14 @@ static int save_data(struct kube_config *c, const char *field, const char *base6
     return 0;
 }
 
+/* What may be inline, by the names of its files. */
+static const char *const inline_files[] = {"certificate-authority", "client-certificate",
+                                           "client-key"};
+
 static void remove_temp_dir(const char *dir)
 {
-    static const char *const fields[] = {"certificate-authority", "client-certificate",
-                                         "client-key"};
-    for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
-        SCOPED_FREE char *path = xasprintf("%s/%s", dir, fields[i]);
+    for (size_t i = 0; i < ARRAY_LEN(inline_files); i++) {
+        SCOPED_FREE char *path = xasprintf("%s/%s", dir, inline_files[i]);
         unlink(path);
     }
     rmdir(dir);
@@ -102,6 +104,7 @@ void kube_config_fini(struct kube_config *c)
     free(c->token);
     free(c->token_file);
     free(c->temp_dir);
+    free(c->path);
     *c = (struct kube_config){0};
 }
 
@@ -218,7 +221,8 @@ int kube_config_load_file(const char *path, struct kube_config *ret, struct err 
 {
     SCOPED(buf_fini) struct buf text = {0};
     SCOPED(json_free_p) cJSON *tree = NULL;
-    SCOPED(kube_config_fini) struct kube_config c = {0};
+    SCOPED(kube_config_fini)
+    struct kube_config c = {.path = xstrdup(path), .stamp = file_stamp(path)};
     int code = file_read(path, KUBECONFIG_MAX_BYTES, &text, err);
     if (code < 0)
         return code;
@@ -229,6 +233,65 @@ int kube_config_load_file(const char *path, struct kube_config *ret, struct err 
         return err_wrap(err, "kubeconfig %s", path);
     *ret = steal(&c);
     return 0;
+}
+
+/* ---- following ---- */
+
+/* The name below its own folder of a file that holds what was inline; a file's whole name. */
+static const char *place_of(const struct kube_config *c, const char *file)
+{
+    size_t n = c->temp_dir ? strlen(c->temp_dir) : 0;
+    bool is_inline = file && n && strncmp(file, c->temp_dir, n) == 0 && file[n] == '/';
+    return is_inline ? file + n + 1 : file;
+}
+
+static bool is_same_place(const struct kube_config *a, const char *file_a,
+                          const struct kube_config *b, const char *file_b)
+{
+    return str_equal(place_of(a, file_a), place_of(b, file_b));
+}
+
+/* All but the content of what is inline. */
+static bool is_same_form(const struct kube_config *a, const struct kube_config *b)
+{
+    return str_equal(a->server, b->server) && a->insecure == b->insecure &&
+           str_equal(a->token_file, b->token_file) && !a->token == !b->token &&
+           is_same_place(a, a->ca_file, b, b->ca_file) &&
+           is_same_place(a, a->cert_file, b, b->cert_file) &&
+           is_same_place(a, a->key_file, b, b->key_file);
+}
+
+static int take_inline_files(const struct kube_config *c, const struct kube_config *fresh,
+                             struct err *err)
+{
+    for (size_t i = 0; c->temp_dir && i < ARRAY_LEN(inline_files); i++) {
+        SCOPED_FREE char *from = xasprintf("%s/%s", fresh->temp_dir, inline_files[i]);
+        SCOPED_FREE char *to = xasprintf("%s/%s", c->temp_dir, inline_files[i]);
+        if (rename(from, to) < 0 && errno != ENOENT)
+            return err_set(err, ERR_INVALID, "%s: %m", to);
+    }
+    return 0;
+}
+
+int kube_config_follow(struct kube_config *c, struct err *err)
+{
+    SCOPED(kube_config_fini) struct kube_config fresh = {0};
+    struct file_stamp now = c->path ? file_stamp(c->path) : c->stamp;
+    if (file_stamp_equal(&now, &c->stamp))
+        return 0;
+    c->stamp = now;
+    int rc = kube_config_load_file(c->path, &fresh, err);
+    if (rc < 0)
+        return rc;
+    if (!is_same_form(c, &fresh))
+        return err_set(err, ERR_INVALID,
+                       "kubeconfig %s: more has changed than what is inline, which takes a restart",
+                       c->path);
+    if (take_inline_files(c, &fresh, err) < 0)
+        return -(int)ERR_INVALID;
+    free(c->token);
+    c->token = steal(&fresh.token);
+    return 1;
 }
 
 /* ---- in a pod ---- */

@@ -1,6 +1,6 @@
 /* One request to the cluster's API server at a time and thread: who we are, the URL, and the way
- * from its answer to our error. Tokens in files change while we run; they are looked at before
- * every request. */
+ * from its answer to our error. Tokens in files, and what the kubeconfig holds inline, change while
+ * we run; they are looked at before every request. */
 #include "apiserver/kube/kube.h"
 
 #include <assert.h>
@@ -25,7 +25,7 @@
 
 struct kube {
     struct fetch *fetch;       /* borrowed */
-    struct kube_config config; /* constant */
+    struct kube_config config; /* constant but for token and stamp, which lock guards */
     pthread_mutex_t lock;      /* guards what follows */
     char *token;               /* from the file; NULL = never read */
     struct timespec token_mtime;
@@ -70,6 +70,11 @@ int kube_new(const char *kubeconfig_path, struct fetch *fetch, struct kube **ret
     pthread_mutex_init(&k->lock, NULL);
     *ret = k;
     return 0;
+}
+
+const struct kube_config *kube_get_config(const struct kube *k)
+{
+    return &k->config;
 }
 
 void kube_free(struct kube *k)
@@ -123,9 +128,21 @@ static void refresh_token(struct kube *k)
     read_token(k);
 }
 
+/* Lock held. */
+static void follow_config(struct kube *k)
+{
+    SCOPED(err_fini) struct err err = {0};
+    int rc = kube_config_follow(&k->config, &err);
+    if (rc < 0)
+        log_warn("kubeconfig changed and is not followed: %s", err_text(&err));
+    else if (rc > 0)
+        log_info("kubeconfig read again file=%s", k->config.path);
+}
+
 static void add_token(struct kube *k, struct pairs *headers)
 {
     pthread_mutex_lock(&k->lock);
+    follow_config(k);
     if (k->config.token_file != NULL)
         refresh_token(k);
     const char *token = k->token != NULL ? k->token : k->config.token;

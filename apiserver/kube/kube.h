@@ -15,6 +15,10 @@ struct kube;
  * cluster. */
 int kube_new(const char *kubeconfig_path, struct fetch *fetch, struct kube **ret, struct err *err);
 void kube_free(struct kube *k);
+/* How it reaches the cluster: server and paths of files, which stay the same until kube_free; what
+ * is in the files follows the kubeconfig (config.h). */
+struct kube_config;
+const struct kube_config *kube_get_config(const struct kube *k);
 
 /* Content types of patches. */
 #define KUBE_MERGE_PATCH "application/merge-patch+json"

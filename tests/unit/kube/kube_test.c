@@ -98,6 +98,83 @@ START_TEST(test_inline_data)
 }
 END_TEST
 
+/* A kubeconfig with that at its cluster and its user. */
+static char *put_config(const char *cluster, const char *user)
+{
+    SCOPED_FREE char *text = xasprintf("%sclusters: [{name: c, cluster: {%s}}]\n"
+                                       "users: [{name: u, user: {%s}}]\n",
+                                       head, cluster, user);
+    return put_file("config", text);
+}
+
+#define INLINE(cert, key) "client-certificate-data: " cert ", client-key-data: " key
+#define SERVER "server: 'https://h'"
+#define CA SERVER ", certificate-authority-data: Y2E="
+
+/* What it holds inline is followed, in the same files; broken or of another form it is not. */
+START_TEST(test_follow)
+{
+    make_dir();
+    SCOPED_FREE char *path = put_config(CA, INLINE("Y2VydA==", "a2V5") ", token: abc");
+    SCOPED(err_fini) struct err err = {0};
+    struct kube_config c = {0};
+    ck_assert_int_eq(kube_config_load_file(path, &c, NULL), 0);
+    SCOPED_FREE char *cert = xstrdup(c.cert_file);
+    ck_assert_int_eq(kube_config_follow(&c, &err), 0);
+    free(put_config(CA, INLINE("bmV3IGNlcnQ=", "bmV3IGtleQ==") ", token: other"));
+    ck_assert_int_eq(kube_config_follow(&c, &err), 1);
+    ck_assert_str_eq(c.cert_file, cert);
+    check_file(c.cert_file, "new cert");
+    check_file(c.key_file, "new key");
+    check_file(c.ca_file, "ca");
+    ck_assert_str_eq(c.token, "other");
+    ck_assert_int_eq(kube_config_follow(&c, &err), 0);
+    free(put_file("config", "half a fi"));
+    ck_assert_int_eq(kube_config_follow(&c, &err), -(int)ERR_INVALID);
+    ck_assert_int_eq(kube_config_follow(&c, &err), 0); /* it is said once */
+    check_file(c.cert_file, "new cert");
+    free(put_config(CA, INLINE("bmV3ZXIgY2VydA==", "bmV3ZXIga2V5") ", token: newest"));
+    ck_assert_int_eq(kube_config_follow(&c, &err), 1);
+    check_file(c.cert_file, "newer cert");
+    unlink(path);
+    ck_assert_int_eq(kube_config_follow(&c, &err), -(int)ERR_NOT_FOUND);
+    check_file(c.cert_file, "newer cert");
+    ck_assert_str_eq(c.token, "newest");
+    free(put_config(SERVER, ""));
+    kube_config_fini(&c);
+    REMOVE("config");
+}
+END_TEST
+
+static const struct {
+    const char *cluster, *user;
+} other_forms[] = {
+    {CA, INLINE("Y2VydA==", "a2V5")},                               /* no token */
+    {CA, "client-certificate: c, client-key: k, token: abcd"},      /* files */
+    {SERVER, INLINE("Y2VydA==", "a2V5") ", token: abcd"},           /* no authority */
+    {CA, INLINE("Y2VydA==", "a2V5") ", token: abcd, tokenFile: t"}, /* a token's file */
+    {CA ", insecure-skip-tls-verify: true", INLINE("Y2VydA==", "a2V5") ", token: abcd"},
+    {"server: 'https://other', certificate-authority-data: Y2E=",
+     INLINE("Y2VydA==", "a2V5") ", token: abcd"},
+};
+
+START_TEST(test_follow_other_form)
+{
+    make_dir();
+    SCOPED_FREE char *path = put_config(CA, INLINE("Y2VydA==", "a2V5") ", token: abc");
+    SCOPED(err_fini) struct err err = {0};
+    struct kube_config c = {0};
+    ck_assert_int_eq(kube_config_load_file(path, &c, NULL), 0);
+    free(put_config(other_forms[_i].cluster, other_forms[_i].user));
+    ck_assert_int_eq(kube_config_follow(&c, &err), -(int)ERR_INVALID);
+    ck_assert_str_eq(c.token, "abc");
+    ck_assert_str_eq(c.server, "https://h");
+    check_file(c.cert_file, "cert");
+    kube_config_fini(&c);
+    REMOVE("config");
+}
+END_TEST
+
 START_TEST(test_named_files)
 {
     make_dir();
@@ -435,6 +512,21 @@ START_TEST(test_token_file)
 }
 END_TEST
 
+START_TEST(test_token_of_a_changed_config)
+{
+    set_up("{token: abc}");
+    check_token("Bearer abc");
+    SCOPED_FREE char *text =
+        xasprintf("%sclusters: [{name: c, cluster: {server: 'http://127.0.0.1:%d'}}]\n"
+                  "users: [{name: u, user: {token: another}}]\n",
+                  head, peer_port(peer));
+    free(put_file("config", text));
+    check_token("Bearer another");
+    tear_down();
+    REMOVE("config");
+}
+END_TEST
+
 START_TEST(test_path)
 {
     static const struct {
@@ -456,9 +548,10 @@ END_TEST
 
 SUITE(kube)
 {
-    TESTS("config", test_inline_data, test_named_files, test_no_file, test_pod);
+    TESTS("config", test_inline_data, test_follow, test_named_files, test_no_file, test_pod);
+    LOOP("other forms", test_follow_other_form, 0, ARRAY_LEN(other_forms));
     LOOP("broken", test_broken, 0, ARRAY_LEN(broken));
-    TESTS("do", test_path, test_get, test_counted, test_write, test_status_details,
-          test_token_file);
+    TESTS("do", test_path, test_get, test_counted, test_write, test_status_details, test_token_file,
+          test_token_of_a_changed_config);
     LOOP("failures", test_failures, 0, ARRAY_LEN(failures));
 }
