@@ -112,6 +112,7 @@ nothing_left() {
     if within 60 nothing_is_left; then ok "$1"; else not_ok "$1" "$(node_podman ps -a; ls "$DATA/pods"; grep " $DATA/pods/" /proc/self/mountinfo; ip -o link; find /var/lib/cni; ls /run/netns)"; fi
 }
 
+engine_rests() { ! pgrep -x 'podman|conmon'; }
 node_finish() {
     local rc=$? end=scale_finish
     [ -z "${STANDALONE:-}" ] || end=finish
@@ -119,6 +120,7 @@ node_finish() {
     [ -z "$NODE_PID" ] || node_kill TERM 2>/dev/null || :
     # The first time those that hold a Pod's namespaces are refused, for others need them.
     if [ -d "$DATA/storage" ]; then node_podman rm -af -t 0 || node_podman rm -af -t 0; fi >/dev/null 2>&1
+    within 20 engine_rests # it tidies up after containers, in processes of their own
     umount -l "$DATA/storage/overlay" 2>/dev/null
     (exit $rc)
     $end
