@@ -20,8 +20,12 @@
 #define PIECE ((size_t)32 << 10)      /* bytes read at once */
 #define PIECES 8                      /* of one turn */
 #define RESIZE_MAX ((size_t)1024)     /* bytes of a wish */
-#define RESIZE_AGAIN_MS 200           /* while the command is not there yet */
-#define RESIZE_TRIES 25
+/* At first there may be nothing yet that has a size, and the engine may give a command the size
+ * that it was begun with after it took another one: so a size is told again, each time after twice
+ * as long, until the command is older than that. One that it has already is no news for it. */
+#define RESIZE_AGAIN_MS 200
+#define RESIZE_SURE_MS 10000
+#define RESIZE_AGAIN_MAX_MS 6400
 /* For a client to open its streams; source: the kubelet's streamCreationTimeout. */
 #define OPEN_MS 30000
 #define LOOK_TRIES 10 /* seconds, while the engine is started again */
@@ -48,8 +52,10 @@ struct command {
     enum podman_stream to;
 
     struct buf wish; /* a resize that is not whole */
-    int width, height, tries;
+    int width, height;
     int64_t resize_at_ms; /* 0 = nothing to do */
+    int64_t resize_pause_ms;
+    int64_t begun_ms;
 };
 
 static int64_t now_ms(void)
@@ -85,7 +91,7 @@ static void take_wish(struct command *c, const char *p, size_t n)
             c->width = (int)width;
             c->height = (int)height;
             c->resize_at_ms = now_ms();
-            c->tries = 0;
+            c->resize_pause_ms = RESIZE_AGAIN_MS;
         }
         c->wish.len -= len;
         memmove(c->wish.data, c->wish.data + len, c->wish.len);
@@ -179,6 +185,7 @@ static void begin(struct command *c)
         return;
     }
     fcntl(c->fd, F_SETFL, O_NONBLOCK);
+    c->begun_ms = now_ms();
     if (c->exec_id)
         c->resize_at_ms = 0; /* it begins with that size */
 }
@@ -270,13 +277,15 @@ static bool read_output(struct command *c)
     return true;
 }
 
-/* At first there may be nothing yet that has a size. */
 static void resize(struct command *c)
 {
     const char *what = c->exec_id ? "exec" : "containers";
     const char *id = c->exec_id ? c->exec_id : c->container_id;
     int rc = podman_resize(c->visit->config->podman, what, id, c->width, c->height, NULL);
-    c->resize_at_ms = rc < 0 && ++c->tries < RESIZE_TRIES ? now_ms() + RESIZE_AGAIN_MS : 0;
+    bool is_sure = rc == 0 && now_ms() - c->begun_ms >= RESIZE_SURE_MS;
+    bool is_last = c->resize_pause_ms > RESIZE_AGAIN_MAX_MS;
+    c->resize_at_ms = is_sure || is_last ? 0 : now_ms() + c->resize_pause_ms;
+    c->resize_pause_ms *= 2;
 }
 
 /* ---- both ---- */
