@@ -101,6 +101,21 @@ cJSON *world_sandbox(const char *name, const char *metadata)
     return world_tree(json);
 }
 
+struct object *world_make(struct world *w, const struct kind *kind, const char *namespace_name,
+                          const char *members, const struct write_options *opts)
+{
+    SCOPED_FREE char *text =
+        xasprintf("{\"apiVersion\":\"%s%s%s\",\"kind\":\"%s\",%s}", kind->group,
+                  *kind->group ? "/" : "", kind->version, kind->kind, members);
+    SCOPED(err_fini) struct err err = {0};
+    struct write_options usual = world_opts();
+    struct object *o = NULL;
+    int rc = registry_create(w->registry, kind, namespace_name, world_tree(text),
+                             opts ? opts : &usual, &o, &err);
+    ck_assert_msg(rc == 0, "%s: %s", text, err_text(&err));
+    return o;
+}
+
 struct object *world_create(struct world *w, const char *namespace_name, const char *name,
                             const char *metadata)
 {

@@ -35,7 +35,10 @@ struct write_options world_opts(void);
  * "". */
 cJSON *world_sandbox(const char *name, const char *metadata);
 cJSON *world_tree(const char *json); /* fails the test when it does not parse */
-/* These fail the test unless they work; references are the caller's. */
+/* These fail the test unless they work; references are the caller's. world_make: of any kind,
+ * members is JSON text of what stands beside apiVersion and kind, opts NULL = as world_opts. */
+struct object *world_make(struct world *w, const struct kind *kind, const char *namespace_name,
+                          const char *members, const struct write_options *opts);
 struct object *world_create(struct world *w, const char *namespace_name, const char *name,
                             const char *metadata);
 struct object *world_get(struct world *w, const char *namespace_name,

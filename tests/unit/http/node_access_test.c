@@ -11,15 +11,7 @@ static struct node_access *access_of_nodes;
 
 static struct object *make(const struct kind *kind, const char *namespace_name, const char *members)
 {
-    SCOPED_FREE char *text =
-        xasprintf("{\"apiVersion\":\"%s%s%s\",\"kind\":\"%s\",%s}", kind->group,
-                  *kind->group ? "/" : "", kind->version, kind->kind, members);
-    SCOPED(err_fini) struct err err = {0};
-    struct write_options opts = world_opts();
-    struct object *o = NULL;
-    int rc = registry_create(w.registry, kind, namespace_name, world_tree(text), &opts, &o, &err);
-    ck_assert_msg(rc == 0, "%s: %s", text, err_text(&err));
-    return o;
+    return world_make(&w, kind, namespace_name, members, NULL);
 }
 
 static void make_node(const char *name, const char *user)

@@ -23,19 +23,11 @@ static void teardown(void)
     world_stop(&w);
 }
 
-/* members: JSON text of what stands beside apiVersion and kind. */
 static struct object *make(const struct kind *kind, const char *namespace_name, const char *members)
 {
-    SCOPED_FREE char *text =
-        xasprintf("{\"apiVersion\":\"%s%s%s\",\"kind\":\"%s\",%s}", kind->group,
-                  *kind->group ? "/" : "", kind->version, kind->kind, members);
-    SCOPED(err_fini) struct err err = {0};
     struct write_options opts = world_opts();
-    struct object *o = NULL;
     opts.is_system = true; /* status in the same write */
-    int rc = registry_create(w.registry, kind, namespace_name, world_tree(text), &opts, &o, &err);
-    ck_assert_msg(rc == 0, "%s: %s", text, err_text(&err));
-    return o;
+    return world_make(&w, kind, namespace_name, members, &opts);
 }
 
 static void make_and_forget(const struct kind *kind, const char *namespace_name,
