@@ -429,9 +429,8 @@ bool h2_is_used(struct h2 *h)
     return nghttp2_session_get_last_proc_stream_id(h->session) > 0;
 }
 
-/* First a notice, and a question: with its answer comes all that the client has sent before it
- * knew.
- */
+/* First a notice, and a question: with its answer comes all that the client has sent
+ * before it knew. */
 void h2_drain(struct h2 *h)
 {
     if (h->is_ended || h->is_goaway_sent)
