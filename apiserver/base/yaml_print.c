@@ -135,8 +135,10 @@ static void put_double_quoted(struct folding *f, const char *text)
         const char *escape = strchr(from, *s);
         len = str_utf8_decode(s, n, &rune);
         if (fold_break(f, text, s)) {
-            if (s[1] == ' ')
+            if (s[1] == ' ') {
                 fold_put(f, "\\", 1);
+                f->is_behind_blank = true;
+            }
         } else if (escape) {
             fold_put(f, (char[]){'\\', to[escape - from]}, 2);
         } else if (len == 0) {

@@ -533,6 +533,26 @@ START_TEST(folds_long_lines)
 }
 END_TEST
 
+/* So deep that a line begins behind the 80th column: each may hold a word alone, and blanks stay.
+ */
+START_TEST(folds_at_each_blank_where_lines_begin_behind_the_width)
+{
+    SCOPED(json_free_p) cJSON *tree = json_string("\ta  b   c d"), *again = NULL;
+    SCOPED(buf_fini) struct buf out = {0}, expected = {0};
+    for (int depth = 0; depth < 45; depth++) {
+        cJSON *list = json_array();
+        json_push(list, tree);
+        tree = list;
+        buf_puts(&expected, "- ");
+    }
+    buf_printf(&expected, "\"\\ta\n%90s\\ b\n%90s\\  c\n%90sd\"\n", "", "", "");
+    yaml_print(tree, &out);
+    ck_assert_str_eq(buf_cstr(&out), buf_cstr(&expected));
+    ck_assert_int_eq(yaml_parse(out.data, out.len, NULL, &again, NULL), 0);
+    ck_assert(json_equal(tree, again));
+}
+END_TEST
+
 START_TEST(prints_scalars_and_nothing)
 {
     SCOPED(json_free_p) cJSON *tree = parse("[1, 9007199254740993, {}]");
@@ -572,7 +592,8 @@ SUITE(yaml)
           first_document);
     TESTS("limits", alias_expansion_is_bounded, copies_are_paid_for_with_text,
           alias_bytes_are_bounded, nested_anchors_are_bounded, depth_is_bounded, deep_and_long);
-    TESTS("printing", prints_as_kubectl_does, folds_long_lines, long_keys_read_back,
+    TESTS("printing", prints_as_kubectl_does, folds_long_lines,
+          folds_at_each_blank_where_lines_begin_behind_the_width, long_keys_read_back,
           prints_scalars_and_nothing, quotes_times);
     LOOP("strings", string_reads_back, 0, ARRAY_LEN(strings));
 }
