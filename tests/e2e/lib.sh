@@ -11,58 +11,19 @@ SYSTEM=agent-sandbox-system
 APISERVICES=(v1beta1.agents.x-k8s.io v1beta1.extensions.agents.x-k8s.io)
 GROUP=/apis/agents.x-k8s.io/v1beta1
 IMAGE=localhost/agent-sandbox/busybox:dev
-NUMBER=0 BAD=0
 WORK=$(mktemp -d)
+LAST_TRY=$WORK/within
 NAMESPACES=()
-
-# ABOUT, when a test sets it, comes before each text.
-ok() { NUMBER=$((NUMBER + 1)) && echo "ok $NUMBER - ${ABOUT:-}$1"; }
-
-# not_ok TEXT [DETAIL]: the detail goes below as comments, without what is too long to read.
-not_ok() {
-    NUMBER=$((NUMBER + 1)) BAD=$((BAD + 1))
-    echo "not ok $NUMBER - ${ABOUT:-}$1"
-    [ -z "${2:-}" ] || printf '%s\n' "$2" | head -n 12 | cut -c1-600 | sed 's/^/#   /'
-}
-
-skip() { NUMBER=$((NUMBER + 1)) && echo "ok $NUMBER - $1 # skip $2"; }
-
-# t TEXT COMMAND...: the command succeeds.
-t() {
-    local text=$1 out
-    shift
-    if out=$("$@" 2>&1); then ok "$text"; else not_ok "$text" "$* failed: $out"; fi
-}
+# shellcheck source=tests/lib/tap.sh
+. "$ROOT/tests/lib/tap.sh"
+# shellcheck source=tests/lib/within.sh
+. "$ROOT/tests/lib/within.sh"
 
 # refused TEXT PATTERN COMMAND...: the command fails and says something that matches.
 refused() {
     local text=$1 pattern=$2 out
     shift 2
     if out=$("$@" 2>&1); then not_ok "$text" "$* succeeded: $out"; else like "$text" "$pattern" "$out"; fi
-}
-
-# is TEXT EXPECTED ACTUAL
-is() { if [ "$2" = "$3" ]; then ok "$1"; else not_ok "$1" "expected: $2"$'\n'"got:      $3"; fi; }
-
-# isnt TEXT UNEXPECTED ACTUAL
-isnt() { if [ "$2" != "$3" ]; then ok "$1"; else not_ok "$1" "got: $3"; fi; }
-
-# like TEXT EXTENDED-REGULAR-EXPRESSION ACTUAL: some line matches.
-like() { if grep -qE -- "$2" <<<"$3"; then ok "$1"; else not_ok "$1" "nothing matches: $2"$'\n'"$3"; fi; }
-
-# has TEXT WORDS ACTUAL: the words stand in it literally.
-has() { if [[ $3 == *"$2"* ]]; then ok "$1"; else not_ok "$1" "not found: $2"$'\n'"$3"; fi; }
-
-# within SECONDS COMMAND...: tries until it succeeds. Seconds are those of a machine with nothing else to do: where a try takes long, so does
-# what is waited for, and there are as many tries all the same.
-within() {
-    local end=$((SECONDS + $1)) tries=$(($1 * 3))
-    shift
-    until "$@" >"$WORK/within" 2>&1; do
-        tries=$((tries - 1))
-        [ $SECONDS -lt $end ] || [ $tries -gt 0 ] || { cat "$WORK/within" && return 1; }
-        sleep 0.2
-    done
 }
 
 # gone NAMESPACE KIND/NAME...: none of them exists. An error other than NotFound does not count as gone.

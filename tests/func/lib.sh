@@ -8,12 +8,15 @@ set -uo pipefail
 export LC_ALL=C
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 : "${SERVER:=$ROOT/build/gcc/sandbox-apiserver}"
+# shellcheck source=tests/lib/tap.sh
+. "$ROOT/tests/lib/tap.sh"
+# shellcheck source=tests/lib/within.sh
+. "$ROOT/tests/lib/within.sh"
 # shellcheck source=tests/lib/etcd.sh
 . "$ROOT/tests/lib/etcd.sh"
 OUT=$(cd "$(dirname "$SERVER")" && pwd) || exit 1
 SLOW=''
 case $(basename "$OUT") in *-address* | *-undefined* | *-thread*) SLOW=1 ;; esac
-NUMBER=0 BAD=0
 WORK=$(mktemp -d)
 ETCD_DIR=$WORK/etcd ETCD_URL=''
 SERVER_PID='' PORT='' URL='' STARTS=0 # an empty PORT: any
@@ -25,36 +28,7 @@ EXTENSIONS=/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/default
 JSON=(-H 'Content-Type: application/json')
 DATA=$WORK/data # of a server without a cluster
 
-# ---- TAP ----
-
-ok() { NUMBER=$((NUMBER + 1)) && echo "ok $NUMBER - $1"; }
-
-# not_ok TEXT [DETAIL]: the detail goes below as comments, without what is too long to read.
-not_ok() {
-    NUMBER=$((NUMBER + 1)) BAD=$((BAD + 1))
-    echo "not ok $NUMBER - $1"
-    [ -z "${2:-}" ] || printf '%s\n' "$2" | head -n 25 | cut -c1-1000 | sed 's/^/#   /'
-}
-
-skip() { NUMBER=$((NUMBER + 1)) && echo "ok $NUMBER - $1 # skip $2"; }
-
-# is TEXT EXPECTED ACTUAL
-is() { if [ "$2" = "$3" ]; then ok "$1"; else not_ok "$1" "expected: $2"$'\n'"got:      $3"; fi; }
-
-# like TEXT EXTENDED-REGULAR-EXPRESSION ACTUAL: some line matches.
-like() { if grep -qE -- "$2" <<<"$3"; then ok "$1"; else not_ok "$1" "nothing matches: $2"$'\n'"$3"; fi; }
-
-# has TEXT WORDS ACTUAL: the words stand in it literally.
-has() { if [[ $3 == *"$2"* ]]; then ok "$1"; else not_ok "$1" "not found: $2"$'\n'"$3"; fi; }
-
-# t TEXT COMMAND...: the command succeeds; its `# ` lines are passed on.
-t() {
-    local text=$1 out rc=0
-    shift
-    out=$("$@" 2>&1) || rc=$?
-    printf '%s\n' "$out" | grep '^# ' || :
-    if [ "$rc" = 0 ]; then ok "$text"; else not_ok "$text" "exit code $rc"$'\n'"$out"; fi
-}
+# ---- figures and time ----
 
 # at_most TEXT CEILING VALUE UNIT: prints the figure; only release builds are held to it.
 at_most() {
@@ -63,29 +37,7 @@ at_most() {
     if [ "$3" -le "$2" ]; then ok "$1: at most $2 $4"; else not_ok "$1: at most $2 $4" "it is $3 $4"; fi
 }
 
-# ---- time ----
-
 now_ms() { echo $((${EPOCHREALTIME/./} / 1000)); }
-
-# rest SINCE-US: twice as long as has passed since then: whoever asks again and again must not keep busy what it waits for.
-rest() {
-    local us=$((2 * (${EPOCHREALTIME/./} - $1)))
-    [ $us -ge 20000 ] || us=20000
-    [ $us -le 1000000 ] || us=1000000
-    sleep ${us}e-6
-}
-
-# within SECONDS COMMAND...: tries until it succeeds. Seconds are those of a machine with nothing else to do: where a try takes long, so does
-# what is waited for, and there are as many tries all the same.
-within() {
-    local end=$((SECONDS + $1)) tries=$(($1 * 10)) began
-    shift
-    while began=${EPOCHREALTIME/./} && ! "$@" >/dev/null 2>&1; do
-        tries=$((tries - 1))
-        [ $SECONDS -le $end ] || [ $tries -gt 0 ] || return 1
-        rest "$began"
-    done
-}
 
 # ---- certificates ----
 
