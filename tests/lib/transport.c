@@ -154,6 +154,27 @@ void transport_start(struct server_config config)
     transport.fetch = fetch_new();
 }
 
+void transport_start_http1(const struct server_config *config)
+{
+    struct server_config c = config ? *config : (struct server_config){0};
+    c.disable_http2 = true;
+    transport_start(c);
+}
+
+static void *stop(void *unused)
+{
+    (void)unused;
+    server_stop(transport.server, 10000);
+    return NULL;
+}
+
+pthread_t transport_stop_behind(void)
+{
+    pthread_t thread;
+    ck_assert_int_eq(pthread_create(&thread, NULL, stop, NULL), 0);
+    return thread;
+}
+
 void transport_stop(void)
 {
     fetch_free(transport.fetch);
@@ -166,6 +187,14 @@ void transport_stop(void)
 int transport_port(void)
 {
     return server_port(transport.server);
+}
+
+void transport_open_stream(struct tls_client *c, size_t i, const char *request)
+{
+    ck_assert(tls_client_open(c, transport_port(), NULL));
+    ck_assert(tls_client_send(c, request ? request : "GET /stream HTTP/1.1\r\nHost: x\r\n\r\n"));
+    ck_assert(tls_client_read_until(c, "\r\n\r\n")); /* the head comes before any event */
+    WAIT_FOR(atomic_load(&transport.streams[i].pulls) > 0);
 }
 
 int transport_call(const struct transport_call *call, struct fetch_response *ret)

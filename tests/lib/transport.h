@@ -8,6 +8,7 @@
 
 #include "apiserver/base/fetch.h"
 #include "apiserver/http/server.h"
+#include "tests/lib/tls_client.h"
 
 /* A stream the test writes into. Kept by the test; close only marks it. */
 struct test_stream {
@@ -36,8 +37,14 @@ extern struct transport transport;
 void transport_certificates(void); /* once, before the suite runs */
 /* Fills in address, certificate and handler. */
 void transport_start(struct server_config config);
+void transport_start_http1(const struct server_config *config); /* without HTTP/2; NULL = {0} */
 void transport_stop(void);
+pthread_t transport_stop_behind(void); /* with ten seconds of grace, on a thread to be joined */
 int transport_port(void);
+
+/* Asks for stream i over HTTP/1.1, until it is pulled, so that what is put then is woken for.
+ * request: NULL = a plain one. */
+void transport_open_stream(struct tls_client *c, size_t i, const char *request);
 
 struct transport_call {
     const char *method, *path;

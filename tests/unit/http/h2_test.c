@@ -618,13 +618,6 @@ START_TEST(test_reload)
 }
 END_TEST
 
-static void *stop_slowly(void *arg)
-{
-    (void)arg;
-    server_stop(transport.server, 5000);
-    return NULL;
-}
-
 START_TEST(test_stop) /* IL-141 */
 {
     start();
@@ -637,9 +630,8 @@ START_TEST(test_stop) /* IL-141 */
     struct h2_reply *held = h2_client_send(&busy, "GET", "/held", NULL, NULL, 0);
     h2_client_flush(&busy);
     WAIT_FOR(atomic_load(&transport.n_held) == 1);
-    pthread_t t;
     int64_t before = now_ms();
-    pthread_create(&t, NULL, stop_slowly, NULL);
+    pthread_t t = transport_stop_behind();
     ck_assert(H2_UNTIL(&busy, stream->is_closed)); /* in order, with END_STREAM */
     ck_assert_uint_eq(stream->error, NGHTTP2_NO_ERROR);
     ck_assert(has(stream, "last words\n"));
@@ -670,8 +662,7 @@ START_TEST(test_stop_takes_what_was_under_way)
     struct h2_client c;
     open_client(&c, NULL);
     struct h2_reply *stream = open_stream(&c);
-    pthread_t t;
-    pthread_create(&t, NULL, stop_slowly, NULL);
+    pthread_t t = transport_stop_behind();
     WAIT_FOR(closed(0) == 1);
     wait_ms(600);
     struct h2_reply *late = h2_client_send(&c, "GET", "/late", NULL, NULL, 0);
