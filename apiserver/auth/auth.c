@@ -74,6 +74,7 @@ static bool take_remote_user(const struct settings *s, const struct pairs *heade
     take_remote_groups(headers, s->group_headers, u);
     for (char **prefix = s->extra_prefixes; *prefix; prefix++)
         user_take_extra(u, headers, *prefix);
+    u->is_proxied = true;
     return true;
 }
 

@@ -15,6 +15,7 @@ struct user { /* starts as {0}; user_fini */
     char *name, *uid;
     char **groups; /* NULL-terminated */
     struct pairs extra;
+    bool is_proxied; /* named by the front proxy, which has the answer first */
 };
 void user_fini(struct user *u);
 bool user_in_group(const struct user *u, const char *group);

@@ -88,6 +88,7 @@ static int enter_audit_id(struct pipeline *p, struct request *req, struct respon
 {
     const char *given = pairs_get_ci(&req->headers, "Audit-Id");
     char uuid[RAND_UUID_SIZE];
+    (void)resp;
     (void)err;
     take_trace(req);
     if (given && *given && is_visible(given)) {
@@ -97,7 +98,6 @@ static int enter_audit_id(struct pipeline *p, struct request *req, struct respon
         req->id = arena_strdup(&req->arena, uuid);
     }
     log_set_id(req->id);
-    respond_header(resp, "Audit-Id", req->id);
     return FILTER_GO_ON;
 }
 

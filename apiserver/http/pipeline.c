@@ -87,13 +87,23 @@ static void compress_body(const struct request *req, struct response *resp)
         pairs_add(&resp->headers, "Vary", "Accept-Encoding");
 }
 
-/* What every answer has, and HEAD has not. */
-static void finish(struct request *req, struct response *resp)
+/* kube-apiserver has put these on the answer before it asks us, and adds ours to them: its client
+ * would see them twice. */
+static void say_usual(const struct request *req, struct response *resp)
 {
     bool is_routed =
         req->route.verb != NULL; /* a broken URL is refused as Go's HTTP server does, barely */
+    if (req->user.is_proxied)
+        return;
+    respond_header(resp, "Audit-Id", req->id);
     if (is_routed && !pairs_get_ci(&resp->headers, "Cache-Control"))
         respond_header(resp, "Cache-Control", "no-cache, private");
+}
+
+/* What every answer has, and HEAD has not. */
+static void finish(struct request *req, struct response *resp)
+{
+    say_usual(req, resp);
     status_warn(&req->warnings, resp);
     if (strcmp(req->method, "HEAD") == 0 && resp->stream) {
         resp->stream->close(resp->stream);

@@ -41,7 +41,7 @@ struct request {
     bool can_upgrade;  /* its connection can be had raw: HTTP/1.1 */
     /* from the filters */
     struct arena arena;
-    const char *id;                /* Audit-Id */
+    const char *id;                /* Audit-Id; the answer has it, unless a front proxy says it */
     const char *trace;             /* the caller's traceparent, among headers; or NULL */
     int64_t start_ms, deadline_ms; /* monotonic */
     struct pairs params;           /* query, unescaped, in order */

@@ -139,6 +139,29 @@ START_TEST(test_audit_id)
 }
 END_TEST
 
+/* kube-apiserver adds the headers of our answer to what it has said itself. */
+START_TEST(test_headers_through_the_front_proxy)
+{
+    SCOPED(response_fini) struct response direct = {0}, proxied = {0}, refused = {0}, kept = {0};
+    setup(NULL);
+    send("GET " B, &direct);
+    ck_assert_str_eq(header(&direct, "Cache-Control"), "no-cache, private");
+    send("GET " B "\nX-Remote-User: admin\nX-Remote-Group: system:masters", &proxied);
+    ck_assert_int_eq(proxied.status, 200);
+    ck_assert_ptr_null(header(&proxied, "Audit-Id"));
+    ck_assert_ptr_null(header(&proxied, "Cache-Control"));
+    send("GET " B "\nX-Remote-User: jane", &refused);
+    ck_assert_int_eq(refused.status, 403);
+    ck_assert_ptr_null(header(&refused, "Audit-Id"));
+    ck_assert_ptr_null(header(&refused, "Cache-Control"));
+    send("GET /apis\nX-Remote-User: admin\nX-Remote-Group: system:masters\n"
+         "Accept: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+         &kept);
+    ck_assert_str_eq(header(&kept, "Cache-Control"), "public");
+    http_fixture_close(&fixture);
+}
+END_TEST
+
 /* ---- documents ---- */
 
 static void check_cached(const char *request, const char *cache_control)
@@ -255,8 +278,7 @@ END_TEST
 START_TEST(test_not_ready) /* IL-145 */
 {
     SCOPED(response_fini)
-    struct response ready = {0},
-                    live = {0}, single = {0}, draining = {0}, version = {0};
+    struct response ready = {0}, live = {0}, single = {0}, draining = {0}, version = {0};
     setup(NULL);
     fixture.is_ready = false;
     send_as(NULL, "GET /readyz", &ready);
@@ -385,7 +407,7 @@ SUITE(pipeline)
     LOOP("trace", test_trace, 0, ARRAY_LEN(traces));
     http_fixture_init();
     TESTS("limits", test_too_many, test_body_size);
-    TESTS("headers", test_audit_id);
+    TESTS("headers", test_audit_id, test_headers_through_the_front_proxy);
     TESTS("documents", test_etags, test_aggregated, test_openapi, test_version);
     TESTS("gzip", test_gzip);
     TESTS("health", test_not_ready, test_metrics);
