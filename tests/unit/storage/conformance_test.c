@@ -1,173 +1,8 @@
-/* One contract, several stores: every test here runs in memory, on Debian's etcd 3.4 and on the
- * newest etcd at hand. An etcd is started once per store; each test uses keys of its own below a
- * random prefix. */
-#include <inttypes.h>
+/* One contract, several stores: every test here (and in conformance_watch_test.c) runs in memory,
+ * on Debian's etcd 3.4 and on the newest etcd at hand. Keys and values, ranges, transactions. */
 #include <pthread.h>
-#include <stdio.h>
-#include <time.h>
 
-#include "apiserver/base/clock.h"
-#include "tests/lib/store_fixture.h"
-#include "tests/lib/suite.h"
-
-#define WAIT_MS 120000
-
-static int64_t deadline(void)
-{
-    return clock_monotonic_ms(&clock_system) + WAIT_MS;
-}
-
-/* ---- short forms ---- */
-
-#define KEY(name) key_of((char[200]){0}, (name))
-static const char *key_of(char *out, const char *name)
-{
-    snprintf(out, 200, "%s%s", root, name);
-    return out;
-}
-
-static struct store_txn_result txn(const struct store_txn *t)
-{
-    struct err err = {0};
-    struct store_txn_result r = {0};
-    ck_assert_msg(store_txn(store, t, deadline(), &r, &err) == 0, "%s", err_text(&err));
-    return r;
-}
-
-static int64_t put_n(const char *key, const char *value, size_t n, int64_t lease)
-{
-    struct store_op op = {.key = key, .value = value, .value_len = n, .lease = lease};
-    SCOPED(store_txn_result_fini)
-    struct store_txn_result r = txn(&(struct store_txn){.ops = &op, .n_ops = 1});
-    ck_assert(r.succeeded);
-    return r.rev;
-}
-static int64_t put(const char *name, const char *value)
-{
-    return put_n(KEY(name), value, strlen(value), 0);
-}
-static int64_t del(const char *name)
-{
-    struct store_op op = {.key = KEY(name)};
-    SCOPED(store_txn_result_fini)
-    struct store_txn_result r = txn(&(struct store_txn){.ops = &op, .n_ops = 1});
-    ck_assert(r.succeeded);
-    return r.rev;
-}
-/* The value, "" with absent set when there is none. */
-static char *get(const char *name)
-{
-    struct err err = {0};
-    struct store_kv kv = {0};
-    int r = store_get(store, KEY(name), deadline(), &kv, NULL, &err);
-    ck_assert_msg(r == 0 || r == -ERR_NOT_FOUND, "%s", err_text(&err));
-    err_fini(&err);
-    char *value = r == 0 ? steal(&kv.value) : NULL;
-    store_kv_fini(&kv);
-    return value;
-}
-static void expect(const char *name, const char *value)
-{
-    SCOPED_FREE char *is = get(name);
-    if (value == NULL)
-        ck_assert_ptr_null(is);
-    else
-        ck_assert_str_eq(is == NULL ? "(absent)" : is, value);
-}
-static int64_t revision(void)
-{
-    int64_t rev = 0;
-    ck_assert_int_eq(store_revision(store, deadline(), &rev, NULL), 0);
-    return rev;
-}
-static struct store_page range(const char *from, const char *end, int64_t limit, int64_t rev,
-                               bool keys_only)
-{
-    struct err err = {0};
-    struct store_page p = {0};
-    ck_assert_msg(store_range(store, from, end, limit, rev, keys_only, deadline(), &p, &err) == 0,
-                  "%s", err_text(&err));
-    return p;
-}
-static void compact(int64_t rev)
-{
-    struct err err = {0};
-    ck_assert_msg(store_compact(store, rev, deadline(), &err) == 0, "%s", err_text(&err));
-}
-
-/* ---- a watch that remembers ---- */
-
-struct seen {
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    struct store_event *events;
-    size_t n;
-    int64_t rev;      /* newest covered */
-    int64_t call_rev; /* of the call before */
-    unsigned n_calls;
-    enum err_code lost;
-    int64_t compact_rev;
-    bool is_wrong; /* a rule of the contract was broken */
-};
-
-static void on_events(void *ctx, struct store_event *events, size_t n, int64_t rev)
-{
-    struct seen *s = ctx;
-    pthread_mutex_lock(&s->lock);
-    for (size_t i = 0; i < n; i++) {
-        s->is_wrong = s->is_wrong || events[i].kv.mod_rev <= s->rev || events[i].kv.mod_rev > rev;
-        s->events = xreallocarray(s->events, s->n + 1, sizeof *s->events);
-        s->events[s->n++] = steal(&events[i]);
-    }
-    s->is_wrong = s->is_wrong || rev < s->rev || s->lost != ERR_NONE;
-    s->rev = rev;
-    s->n_calls++;
-    pthread_cond_broadcast(&s->changed);
-    pthread_mutex_unlock(&s->lock);
-}
-static void on_lost(void *ctx, const struct err *err, int64_t compact_rev)
-{
-    struct seen *s = ctx;
-    pthread_mutex_lock(&s->lock);
-    s->is_wrong = s->is_wrong || s->lost != ERR_NONE;
-    s->lost = err->code;
-    s->compact_rev = compact_rev;
-    pthread_cond_broadcast(&s->changed);
-    pthread_mutex_unlock(&s->lock);
-}
-static const struct store_watch_ops watch_ops = {.on_events = on_events, .on_lost = on_lost};
-
-static void seen_init(struct seen *s)
-{
-    *s = (struct seen){0};
-    pthread_mutex_init(&s->lock, NULL);
-    pthread_cond_init(&s->changed, NULL);
-}
-static void seen_fini(struct seen *s)
-{
-    ck_assert(!s->is_wrong);
-    for (size_t i = 0; i < s->n; i++) {
-        store_kv_fini(&s->events[i].kv);
-        store_kv_fini(&s->events[i].prev);
-    }
-    free(s->events);
-    pthread_cond_destroy(&s->changed);
-    pthread_mutex_destroy(&s->lock);
-}
-/* Until the watch has covered rev, or is lost. */
-static void wait_rev(struct seen *s, int64_t rev)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += WAIT_MS / 1000;
-    int code = 0;
-    pthread_mutex_lock(&s->lock);
-    while (s->rev < rev && s->lost == ERR_NONE && code == 0)
-        code = pthread_cond_timedwait(&s->changed, &s->lock, &until);
-    int64_t is = s->rev;
-    pthread_mutex_unlock(&s->lock);
-    ck_assert_msg(code == 0, "watch is at %" PRId64 ", not at %" PRId64, is, rev);
-}
+#include "tests/unit/storage/conformance_fixture.h"
 
 /* ---- reading and writing ---- */
 
@@ -247,6 +82,27 @@ START_TEST(test_too_large)
     ck_assert_int_eq(store_get(store, KEY("big"), deadline(), &kv, NULL, NULL), 0);
     ck_assert_uint_eq(kv.value_len, 1 << 20);
     store_kv_fini(&kv);
+}
+END_TEST
+
+START_TEST(test_status)
+{
+    int64_t bytes = -1;
+    put("a", "some bytes");
+    ck_assert_int_eq(store_status(store, deadline(), &bytes, NULL), 0);
+    ck_assert_int_gt(bytes, 0);
+}
+END_TEST
+
+START_TEST(test_reads_are_linearizable)
+{
+    for (int i = 0; i < 100; i++) {
+        char text[16];
+        snprintf(text, sizeof text, "%d", i);
+        int64_t rev = put("a", text);
+        expect("a", text);
+        ck_assert_int_ge(revision(), rev);
+    }
 }
 END_TEST
 
@@ -512,314 +368,6 @@ START_TEST(test_concurrent_compare_and_set)
 }
 END_TEST
 
-/* ---- watches ---- */
-
-static void expect_event(const struct store_event *e, bool is_delete, const char *name,
-                         const char *value, const char *prev, int64_t rev)
-{
-    ck_assert_int_eq(e->is_delete, is_delete);
-    ck_assert_str_eq(e->kv.key, KEY(name));
-    ck_assert_int_eq(e->kv.mod_rev, rev);
-    if (!is_delete)
-        ck_assert_str_eq(e->kv.value, value);
-    if (prev == NULL)
-        ck_assert_ptr_null(e->prev.key);
-    else
-        ck_assert_str_eq(e->prev.value, prev);
-}
-
-START_TEST(test_watch_history_then_live)
-{
-    struct seen s;
-    seen_init(&s);
-    int64_t rev1 = put("a", "one");
-    int64_t rev2 = put("a", "two");
-    struct store_watch *w = store_watch(store, root, rev1, &watch_ops, &s);
-    wait_rev(&s, rev2);
-    int64_t rev3 = del("a");
-    int64_t rev4 = put("a", "three");
-    wait_rev(&s, rev4);
-    store_unwatch(store, w);
-    ck_assert_uint_eq(s.n, 4);
-    expect_event(&s.events[0], false, "a", "one", NULL, rev1);
-    expect_event(&s.events[1], false, "a", "two", "one", rev2);
-    expect_event(&s.events[2], true, "a", NULL, "two", rev3);
-    expect_event(&s.events[3], false, "a", "three", NULL, rev4);
-    ck_assert_int_eq(s.events[1].kv.create_rev, rev1);
-    ck_assert_int_eq(s.events[2].prev.mod_rev, rev2);
-    seen_fini(&s);
-}
-END_TEST
-
-START_TEST(test_watch_from_now_and_prefix)
-{
-    struct seen s;
-    seen_init(&s);
-    put("in/a", "before");
-    struct store_watch *w = store_watch(store, KEY("in/"), 0, &watch_ops, &s);
-    wait_rev(&s, revision()); /* told where it starts */
-    ck_assert_uint_eq(s.n, 0);
-    int64_t rev1 = put("in/b", "b");
-    put("in", "outside");
-    put("in0", "outside");
-    int64_t rev4 = put("out", "outside");
-    wait_rev(&s, rev4); /* moves with other keys too */
-    store_unwatch(store, w);
-    ck_assert_uint_eq(s.n, 1);
-    expect_event(&s.events[0], false, "in/b", "b", NULL, rev1);
-    seen_fini(&s);
-}
-END_TEST
-
-START_TEST(test_watch_of_everything)
-{
-    struct seen s;
-    seen_init(&s);
-    int64_t rev = revision();
-    struct store_watch *w = store_watch(store, "", rev + 1, &watch_ops, &s);
-    for (int i = 0; i < 50; i++)
-        put("a", "x");
-    wait_rev(&s, rev + 50);
-    store_unwatch(store, w);
-    ck_assert_uint_eq(s.n, 50);
-    for (size_t i = 0; i < s.n; i++)
-        ck_assert_int_eq(s.events[i].kv.mod_rev, rev + 1 + (int64_t)i);
-    seen_fini(&s);
-}
-END_TEST
-
-START_TEST(test_watch_transaction)
-{
-    struct seen s;
-    seen_init(&s);
-    put("gone", "x");
-    int64_t rev = put("kept", "y");
-    struct store_watch *w = store_watch(store, root, rev + 1, &watch_ops, &s);
-    struct store_op ops[] = {{.key = KEY("gone")},
-                             {.key = KEY("new"), .value = "n", .value_len = 1}};
-    SCOPED(store_txn_result_fini)
-    struct store_txn_result r = txn(&(struct store_txn){.ops = ops, .n_ops = 2});
-    wait_rev(&s, r.rev);
-    store_unwatch(store, w);
-    ck_assert_uint_eq(s.n, 2); /* together, one revision, in the order of operations */
-    expect_event(&s.events[0], true, "gone", NULL, "x", r.rev);
-    expect_event(&s.events[1], false, "new", "n", NULL, r.rev);
-    seen_fini(&s);
-}
-END_TEST
-
-START_TEST(test_watch_catches_up_in_batches)
-{
-    struct seen s;
-    seen_init(&s);
-    SCOPED_FREE char *value = xmalloc(3000);
-    memset(value, 'v', 3000);
-    int64_t first = 0, last = 0;
-    for (int i = 0; i < 1500;
-         i++) { /* more than etcd's batch of 1000 revisions, more than one fragment */
-        last = put_n(KEY("a"), value, 3000, 0);
-        first = first == 0 ? last : first;
-    }
-    struct store_watch *w = store_watch(store, root, first, &watch_ops, &s);
-    last = put("b", "live");
-    wait_rev(&s, last);
-    store_unwatch(store, w);
-    ck_assert_uint_eq(s.n, 1501);
-    for (size_t i = 0; i < s.n; i++)
-        ck_assert_int_eq(s.events[i].kv.mod_rev, first + (int64_t)i);
-    seen_fini(&s);
-}
-END_TEST
-
-START_TEST(test_watch_compacted)
-{
-    struct seen s;
-    seen_init(&s);
-    int64_t rev1 = put("a", "one");
-    put("a", "two");
-    int64_t rev3 = put("a", "three");
-    compact(rev3);
-    struct store_watch *w = store_watch(store, root, rev1, &watch_ops, &s);
-    wait_rev(&s, INT64_MAX);
-    store_unwatch(store, w);
-    ck_assert_int_eq(s.lost, ERR_EXPIRED);
-    ck_assert_int_eq(s.compact_rev, rev3);
-    ck_assert_uint_eq(s.n, 0);
-    seen_fini(&s);
-}
-END_TEST
-
-/* A watch either tells of the deletion in the compacted revision or is lost; etcd 3.4 by itself
- * does neither. */
-START_TEST(test_watch_from_compacted_deletion)
-{
-    struct seen s;
-    seen_init(&s);
-    put("a", "one");
-    int64_t rev = del("a");
-    compact(rev);
-    int64_t rev2 = put("b", "two");
-    struct store_watch *w = store_watch(store, root, rev, &watch_ops, &s);
-    wait_rev(&s, rev2);
-    store_unwatch(store, w);
-    if (s.lost == ERR_NONE)
-        ck_assert(s.n == 2 && s.events[0].is_delete);
-    else
-        ck_assert(s.lost == ERR_EXPIRED && s.compact_rev == rev && s.n == 0);
-    seen_fini(&s);
-}
-END_TEST
-
-START_TEST(test_watch_after_compaction_goes_on)
-{
-    struct seen s;
-    seen_init(&s);
-    int64_t rev1 = put("a", "one");
-    compact(rev1);
-    struct store_watch *w = store_watch(store, root, rev1 + 1, &watch_ops, &s);
-    int64_t rev2 = put("a", "two");
-    wait_rev(&s, rev2);
-    store_unwatch(store, w);
-    ck_assert_uint_eq(s.n, 1);
-    expect_event(&s.events[0], false, "a", "two", "one", rev2);
-    seen_fini(&s);
-}
-END_TEST
-
-START_TEST(test_watch_from_the_future)
-{
-    struct seen s;
-    seen_init(&s);
-    int64_t rev = revision();
-    struct store_watch *w = store_watch(store, root, rev + 3, &watch_ops, &s);
-    put("a", "1");
-    put("a", "2");
-    put("a", "3");
-    wait_rev(&s, rev + 3);
-    store_unwatch(store, w);
-    ck_assert_uint_eq(s.n, 1);
-    expect_event(&s.events[0], false, "a", "3", "2", rev + 3);
-    seen_fini(&s);
-}
-END_TEST
-
-START_TEST(test_many_watches_end_at_once)
-{
-    struct seen s[8];
-    struct store_watch *w[8];
-    int64_t rev = revision();
-    for (size_t i = 0; i < 8; i++) {
-        seen_init(&s[i]);
-        w[i] = store_watch(store, root, rev + 1, &watch_ops, &s[i]);
-    }
-    rev = put("a", "one");
-    for (size_t i = 0; i < 8; i++)
-        wait_rev(&s[i], rev);
-    int64_t before_ms = clock_monotonic_ms(&clock_system);
-    for (size_t i = 0; i < 8; i++)
-        store_unwatch(store, w[i]);
-    ck_assert_int_lt(clock_monotonic_ms(&clock_system) - before_ms, 2000);
-    for (size_t i = 0; i < 8; i++)
-        seen_fini(&s[i]);
-    /* and one that is ended before it has begun */
-    seen_init(&s[0]);
-    store_unwatch(store, store_watch(store, root, 0, &watch_ops, &s[0]));
-    seen_fini(&s[0]);
-}
-END_TEST
-
-/* ---- leases ---- */
-
-static int64_t grant(int64_t ttl_s)
-{
-    int64_t id = 0;
-    ck_assert_int_eq(store_lease_grant(store, ttl_s, deadline(), &id, NULL), 0);
-    ck_assert_int_ne(id, 0);
-    return id;
-}
-
-START_TEST(test_lease_revoke)
-{
-    struct seen s;
-    seen_init(&s);
-    int64_t id = grant(60), other = grant(60), ttl_s = 0;
-    ck_assert_int_ne(id, other);
-    put_n(KEY("a"), "x", 1, id);
-    put_n(KEY("b"), "y", 1, id);
-    int64_t rev = put_n(KEY("c"), "z", 1, other);
-    struct store_kv kv = {0};
-    ck_assert_int_eq(store_get(store, KEY("a"), deadline(), &kv, NULL, NULL), 0);
-    ck_assert_int_eq(kv.lease, id);
-    store_kv_fini(&kv);
-    ck_assert_int_eq(store_lease_keepalive(store, id, deadline(), &ttl_s, NULL), 0);
-    ck_assert_int_eq(ttl_s, 60);
-    struct store_watch *w = store_watch(store, root, rev + 1, &watch_ops, &s);
-    ck_assert_int_eq(store_lease_revoke(store, id, deadline(), NULL), 0);
-    wait_rev(&s, rev + 1);
-    store_unwatch(store, w);
-    ck_assert_uint_eq(s.n, 2); /* both in one revision */
-    ck_assert(s.events[0].is_delete && s.events[1].is_delete);
-    expect("a", NULL);
-    expect("b", NULL);
-    expect("c", "z");
-    ck_assert_int_eq(store_lease_revoke(store, id, deadline(), NULL), -ERR_NOT_FOUND);
-    ck_assert_int_eq(store_lease_keepalive(store, id, deadline(), &ttl_s, NULL), -ERR_NOT_FOUND);
-    store_lease_revoke(store, other, deadline(), NULL);
-    seen_fini(&s);
-}
-END_TEST
-
-START_TEST(test_lease_expiry)
-{
-    struct seen s;
-    seen_init(&s);
-    int64_t id = grant(1); /* etcd makes it a little longer */
-    int64_t rev = put_n(KEY("a"), "x", 1, id);
-    struct store_watch *w = store_watch(store, root, rev + 1, &watch_ops, &s);
-    wait_rev(&s, rev + 1); /* the watch hears of it without any other call */
-    store_unwatch(store, w);
-    ck_assert(s.n == 1 && s.events[0].is_delete);
-    expect("a", NULL);
-    seen_fini(&s);
-}
-END_TEST
-
-START_TEST(test_lease_of_a_put)
-{
-    int64_t id = grant(60);
-    put_n(KEY("a"), "x", 1, id);
-    put("a", "no lease any more");
-    ck_assert_int_eq(store_lease_revoke(store, id, deadline(), NULL), 0);
-    expect("a", "no lease any more");
-    struct store_op op = {.key = KEY("b"), .value = "x", .value_len = 1, .lease = id};
-    struct store_txn_result r = {0};
-    struct store_txn t = {.ops = &op, .n_ops = 1};
-    ck_assert_int_eq(store_txn(store, &t, deadline(), &r, NULL), -ERR_NOT_FOUND);
-    expect("b", NULL);
-}
-END_TEST
-
-START_TEST(test_status)
-{
-    int64_t bytes = -1;
-    put("a", "some bytes");
-    ck_assert_int_eq(store_status(store, deadline(), &bytes, NULL), 0);
-    ck_assert_int_gt(bytes, 0);
-}
-END_TEST
-
-START_TEST(test_reads_are_linearizable)
-{
-    for (int i = 0; i < 100; i++) {
-        char text[16];
-        snprintf(text, sizeof text, "%d", i);
-        int64_t rev = put("a", text);
-        expect("a", text);
-        ck_assert_int_ge(revision(), rev);
-    }
-}
-END_TEST
-
 SUITE(conformance)
 {
     const TTest *const tests[] = {
@@ -827,6 +375,8 @@ SUITE(conformance)
         test_binary_and_empty_values,
         test_keys_of_all_bytes,
         test_too_large,
+        test_status,
+        test_reads_are_linearizable,
         test_pages,
         test_range_edges,
         test_range_without_limit_is_whole,
@@ -838,21 +388,6 @@ SUITE(conformance)
         test_noop_moves_no_revision,
         test_key_twice,
         test_concurrent_compare_and_set,
-        test_watch_history_then_live,
-        test_watch_from_now_and_prefix,
-        test_watch_of_everything,
-        test_watch_transaction,
-        test_watch_catches_up_in_batches,
-        test_watch_compacted,
-        test_watch_from_compacted_deletion,
-        test_watch_after_compaction_goes_on,
-        test_watch_from_the_future,
-        test_many_watches_end_at_once,
-        test_lease_revoke,
-        test_lease_expiry,
-        test_lease_of_a_put,
-        test_status,
-        test_reads_are_linearizable,
     };
     store_fixture_add(s, tests, ARRAY_LEN(tests));
 }
