@@ -1,8 +1,9 @@
 /* The YAML reader: libyaml's events into JSON nodes, with a stack of open containers as in
- * json_parse.c. A text that is JSON is read as such, which is much faster; libyaml sees everything
- * else. Every anchored value is copied aside when it is complete and copied again for each alias;
- * both are charged to one allowance, so that a short text cannot grow large. Error texts and line
- * numbers are those of Go's YAML decoder, which is a port of libyaml. */
+ * json_parse.c. A text that is JSON is read as such, which is much faster and takes the characters
+ * and escapes that YAML 1.1 refuses; libyaml sees everything else. Every anchored value is copied
+ * aside when it is complete and copied again for each alias; both are charged to one allowance, so
+ * that a short text cannot grow large. Error texts and line numbers are those of Go's YAML decoder,
+ * which is a port of libyaml. */
 #include "apiserver/base/yaml.h"
 
 #include <stdio.h>
@@ -565,7 +566,7 @@ static bool may_be_json(const char *p, size_t n)
     size_t i = 0;
     while (i < n && (p[i] == ' ' || p[i] == '\t' || p[i] == '\r' || p[i] == '\n'))
         i++;
-    return i < n && (p[i] == '{' || p[i] == '[');
+    return i < n && memchr("{[\"", p[i], 3);
 }
 
 /* Numbers with fraction or exponent become what the YAML reader would have made of them: 2.0 is

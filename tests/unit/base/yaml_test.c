@@ -553,6 +553,28 @@ START_TEST(folds_at_each_blank_where_lines_begin_behind_the_width)
 }
 END_TEST
 
+/* Most clients send JSON as an apply patch, and YAML 1.1 knows neither these escapes nor these
+ * characters. */
+START_TEST(reads_json_as_json)
+{
+    static const char *const rows[][2] = {
+        {"\"\\ud83d\\ude00\"", "😀"},
+        {"\"a\\/b\"", "a/b"},
+        {"\"a\x7f\"", "a\x7f"},
+        {"\"a\xc2\x81\"", "a\xc2\x81"},
+        {" \"a \u2028 b\"", "a \u2028 b"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        SCOPED(json_free_p) cJSON *alone = parse(rows[i][0]), *list = NULL;
+        SCOPED(buf_fini) struct buf text = {0};
+        ck_assert_str_eq(alone->valuestring, rows[i][1]);
+        buf_printf(&text, "[%s]", rows[i][0]);
+        list = parse(buf_cstr(&text));
+        ck_assert_str_eq(list->child->valuestring, rows[i][1]);
+    }
+}
+END_TEST
+
 START_TEST(prints_scalars_and_nothing)
 {
     SCOPED(json_free_p) cJSON *tree = parse("[1, 9007199254740993, {}]");
@@ -592,6 +614,7 @@ SUITE(yaml)
           first_document);
     TESTS("limits", alias_expansion_is_bounded, copies_are_paid_for_with_text,
           alias_bytes_are_bounded, nested_anchors_are_bounded, depth_is_bounded, deep_and_long);
+    TESTS("json", reads_json_as_json);
     TESTS("printing", prints_as_kubectl_does, folds_long_lines,
           folds_at_each_blank_where_lines_begin_behind_the_width, long_keys_read_back,
           prints_scalars_and_nothing, quotes_times);
