@@ -15,6 +15,7 @@
 #include "apiserver/http/route.h"
 #include "apiserver/http/status.h"
 #include "openapi/kinds.h"
+#include "openapi/kinds/builtin.h"
 
 #define AUDIT_ID_MAX 64                   /* bytes of an id that came with the request */
 #define WRITE_TIMEOUT_MS ((int64_t)34000) /* of one write. Source: docs/kubernetes-api.md 11 */
@@ -336,13 +337,15 @@ static int no_verb(struct request *req, struct err *err)
 }
 
 /* The path has a namespace exactly where the kind has one; lists may be of all. A Namespace is, for
- * authorizers, in itself. */
+ * authorizers, in itself. Anything else that is in none must not be reached through one: who asks
+ * was judged by what he may there. */
 static bool is_misplaced(const struct request *req)
 {
     const struct route *r = &req->route;
     if (!r->kind->is_cluster_scoped)
         return !*r->namespace_name && !is_verb(req, "list") && !is_verb(req, "watch");
-    return *r->namespace_name && strcmp(r->namespace_name, r->name) != 0;
+    bool is_in_itself = r->kind == &kind_namespace && strcmp(r->namespace_name, r->name) == 0;
+    return *r->namespace_name && !is_in_itself;
 }
 
 static int serve_resource(struct pipeline *p, struct request *req, struct response *resp,

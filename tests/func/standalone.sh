@@ -120,6 +120,21 @@ answers "for what it gives" 403 GET "$CORE/secrets"
 answers "and who may make roles gives no rights away by that" 403 POST "$RBAC/namespaces/default/roles" "${JSON[@]}" -d '{"apiVersion":
     "rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"more"},"rules":[{"apiGroups":["*"],"resources":["*"],"verbs":["*"]}]}'
 has "for that is another right" 'cannot escalate resource' "$BODY"
+as_admin
+post "$RBAC/namespaces/default/roles" '{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"all"},"rules":[
+    {"apiGroups":["*"],"resources":["*"],"verbs":["*"]}]}'
+post "$RBAC/namespaces/default/rolebindings" '{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"owners"},
+    "roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"all"},"subjects":[{"kind":"User","name":"jane"}]}'
+post "$RBAC/clusterroles" '{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"default"},"rules":[]}'
+as jane
+answers "who may everything in a namespace has no way through it to what is in none" 404 GET "$RBAC/namespaces/default/clusterroles/default"
+answers "whatever its name is" 404 PATCH "$RBAC/namespaces/default/clusterrolebindings/default?fieldManager=jane" -H 'Content-Type: application/apply-patch+yaml' -d '{
+    "apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"default"},
+    "roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"},"subjects":[{"kind":"User","name":"jane"}]}'
+answers "but to the namespace itself" 200 GET /api/v1/namespaces/default
+as_admin
+answers "they lose that" 200 DELETE "$RBAC/namespaces/default/rolebindings/owners"
+as jane
 answers "a review of another's rights is not for everybody" 403 POST /apis/authorization.k8s.io/v1/subjectaccessreviews "${JSON[@]}" -d '{}'
 as_admin
 answers "but for who may" 201 POST /apis/authorization.k8s.io/v1/subjectaccessreviews "${JSON[@]}" -d '{"apiVersion":"authorization.k8s.io/v1",
