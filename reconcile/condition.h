@@ -11,8 +11,10 @@ struct condition {
 };
 cJSON *condition_find(const cJSON *conditions, const char *type); /* NULL when absent */
 bool condition_has_reason(const cJSON *conditions, const char *type, const char *reason);
+/* A Sandbox's condition may have it. */
+bool condition_reason_fits(const char *reason);
 /* New type: appended with lastTransitionTime now. Existing: the time moves only when the status
- * changes. */
+ * changes. A message that is longer than any may be is cut. */
 void condition_set(cJSON *conditions, const struct condition *c, int64_t now_unix_s);
 void condition_remove(cJSON *conditions, const char *type); /* keeps the order of the others */
 /* An object's status to be changed, with its conditions as a list, be it empty. The caller's. */

@@ -441,7 +441,9 @@ static void set_scheduled(const struct status_work *w)
         return;
     }
     const char *status = json_str_or(c, "status", ""), *reason = json_str_or(c, "reason", "");
-    if (!*reason)
+    if (!str_equal(status, "True") && !str_equal(status, "False"))
+        status = "Unknown"; /* a Pod's may be any word, a Sandbox's not */
+    if (!condition_reason_fits(reason))
         reason = str_equal(status, "True") ? "PodScheduled" : "PodSchedulingUnknown";
     set(w, "PodScheduled", status, reason, json_str_or(c, "message", ""));
 }
