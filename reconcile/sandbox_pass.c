@@ -26,6 +26,7 @@
 /* How often a Sandbox's Pod failed lately; lost at restart, which only means an earlier next
  * try. */
 struct replacement {
+    char uid[RAND_UUID_SIZE]; /* a namesake made later has its own tries */
     unsigned failures;
     int64_t not_before_ms; /* monotonic */
 };
@@ -199,13 +200,30 @@ static void set_pod_name(struct pass *p, const char *name)
         json_remove(annotations, ANNOTATION_POD_NAME);
 }
 
+/* Lock held. NULL when no Pod of this very Sandbox failed. */
+static struct replacement *replacement_find(struct pass *p)
+{
+    struct replacement *x = map_get(p->r->replacements, p->key);
+    return x && str_equal(x->uid, meta_uid(p->sandbox)) ? x : NULL;
+}
+
+/* Lock held. In the place of what a namesake left. */
+static struct replacement *replacement_begin(struct pass *p)
+{
+    const char *uid = meta_uid(p->sandbox);
+    struct replacement *x = xcalloc(1, sizeof *x);
+    memcpy(x->uid, uid, strnlen(uid, sizeof x->uid - 1));
+    free(map_put(p->r->replacements, p->key, x));
+    return x;
+}
+
 /* ms to wait before a Pod may be created; 0 = now. */
 static int64_t create_wait_ms(struct pass *p)
 {
     if (!p->is_alone)
         return TWIN_AGAIN_MS;
     pthread_mutex_lock(&p->r->lock);
-    const struct replacement *x = map_get(p->r->replacements, p->key);
+    const struct replacement *x = replacement_find(p);
     int64_t wait = x ? x->not_before_ms - clock_monotonic_ms(p->r->config.env.clock) : 0;
     pthread_mutex_unlock(&p->r->lock);
     return wait > 0 ? wait : 0;
@@ -215,11 +233,9 @@ static int64_t create_wait_ms(struct pass *p)
 static unsigned replacement_count(struct pass *p, int64_t *ret_wait_ms)
 {
     pthread_mutex_lock(&p->r->lock);
-    struct replacement *x = map_get(p->r->replacements, p->key);
-    if (!x) {
-        x = xcalloc(1, sizeof *x);
-        map_put(p->r->replacements, p->key, x);
-    }
+    struct replacement *x = replacement_find(p);
+    if (!x)
+        x = replacement_begin(p);
     int64_t delay = REPLACE_FIRST_MS;
     for (unsigned i = 0; i < x->failures && delay < REPLACE_MAX_MS; i++)
         delay *= 2;

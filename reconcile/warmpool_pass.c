@@ -62,8 +62,10 @@ int warmpool_pass(void *ctx, const char *key, struct loop_result *ret)
         return 0;
     }
     SCOPED(pass_fini)
-    struct pool_pass p = {
-        .r = r, .memory = pool_recall(r, key), .key = key, .pool = object_tree(object)};
+    struct pool_pass p = {.r = r,
+                          .memory = pool_recall(r, key, object->uid),
+                          .key = key,
+                          .pool = object_tree(object)};
     pthread_mutex_init(&p.lock, NULL);
     p.desired = pool_desired(p.pool);
     p.recreates = pool_recreates(p.pool);

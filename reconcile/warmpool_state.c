@@ -1,8 +1,10 @@
 #include "reconcile/warmpool_state.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "apiserver/base/mem.h"
+#include "apiserver/base/str.h"
 
 #define DEFAULT_BATCH 300
 #define DEFAULT_GRACE_MS (5 * 60000)
@@ -72,16 +74,25 @@ void warmpool_reconciler_free(struct warmpool_reconciler *r)
     free(r);
 }
 
-struct pool_memory *pool_recall(struct warmpool_reconciler *r, const char *key)
+static struct pool_memory *memory_new(const char *uid)
 {
+    struct pool_memory *m = xcalloc(1, sizeof *m);
+    memcpy(m->uid, uid, strnlen(uid, sizeof m->uid - 1));
+    m->members = map_new();
+    return m;
+}
+
+struct pool_memory *pool_recall(struct warmpool_reconciler *r, const char *key, const char *uid)
+{
+    struct pool_memory *of_namesake = NULL;
     pthread_mutex_lock(&r->lock);
     struct pool_memory *m = map_get(r->pools, key);
-    if (!m) {
-        m = xcalloc(1, sizeof *m);
-        m->members = map_new();
-        map_put(r->pools, key, m);
+    if (!m || !str_equal(m->uid, uid)) {
+        m = memory_new(uid);
+        of_namesake = map_put(r->pools, key, m);
     }
     pthread_mutex_unlock(&r->lock);
+    memory_free(of_namesake);
     return m;
 }
 
@@ -120,10 +131,25 @@ void pool_note(struct pool_pass *p, const char *prefix, const struct err *err)
     pthread_mutex_unlock(&p->lock);
 }
 
+/* The text of a refusal without the name that was drawn for the member: it says nothing, and with
+ * another one each time no two refusals would be the same. */
+static char *refusal_text(const struct err *err)
+{
+    const char *text = err_text(err), *name = err->name ? err->name : "", *at;
+    const char *hyphen = strrchr(name, '-');
+    size_t n = strlen(name), kept = hyphen ? (size_t)(hyphen + 1 - name) : n;
+    struct buf out = {0};
+    for (; n > 0 && (at = strstr(text, name)) != NULL; text = at + n)
+        buf_printf(&out, "%.*s%.*s...", (int)(at - text), text, (int)kept, name);
+    buf_puts(&out, text);
+    return buf_take(&out, NULL);
+}
+
 void pool_note_refusal(struct pool_pass *p, const struct err *err)
 {
+    SCOPED_FREE char *text = refusal_text(err);
     pthread_mutex_lock(&p->lock);
-    trouble_set(&p->refusal, "FailedCreate", err_text(err));
+    trouble_set(&p->refusal, "FailedCreate", text);
     pthread_mutex_unlock(&p->lock);
 }
 

@@ -19,9 +19,10 @@
 /* What is remembered of a pool between passes, by the worker that has its key. Lost at restart,
  * which only means earlier next tries, and a warning told again. */
 struct pool_memory {
-    struct map *members; /* name -> struct member: parsed once a revision */
-    int64_t rev;         /* of this process's last write to a member */
-    bool has_counted;    /* false: the store is asked for its newest revision before counting */
+    char uid[RAND_UUID_SIZE]; /* a namesake made later is remembered anew */
+    struct map *members;      /* name -> struct member: parsed once a revision */
+    int64_t rev;              /* of this process's last write to a member */
+    bool has_counted; /* false: the store is asked for its newest revision before counting */
     struct hold hold;
     struct lull lull;
     struct bucket bucket;
@@ -68,7 +69,7 @@ struct pool_pass {
 
 /* ---- warmpool_state.c ---- */
 
-struct pool_memory *pool_recall(struct warmpool_reconciler *r, const char *key);
+struct pool_memory *pool_recall(struct warmpool_reconciler *r, const char *key, const char *uid);
 void pool_forget(struct warmpool_reconciler *r, const char *key);
 void pool_members_free(struct map *members);
 const struct pass_env *pool_env(const struct pool_pass *p);

@@ -211,6 +211,27 @@ START_TEST(test_failed_pod_says_why) /* IL-032 */
 }
 END_TEST
 
+/* One that is made anew under the same name is another: the tries of the one before it do not
+ * count. */
+START_TEST(test_namesake_does_not_wait)
+{
+    create(",\"podFailurePolicy\":\"Recreate\"");
+    pass_ok();
+    json_set_str(json_get(pod(), "status"), "phase", "Failed");
+    pass_ok();
+    SCOPED(object_unref_p) struct object *last = NULL;
+    bool gone;
+    ck_assert_int_eq(registry_delete(fx.registry, &kind_sandbox, "ns", "a",
+                                     &(struct delete_options){.orphan_dependents = -1,
+                                                              .deadline_ms = deadline()},
+                                     &last, &gone, NULL),
+                     0);
+    create("");
+    pass_ok();
+    ck_assert_ptr_nonnull(pod());
+}
+END_TEST
+
 START_TEST(test_evicted_pod_ends_it) /* IL-032, IL-075 */
 {
     create("");
@@ -244,6 +265,35 @@ START_TEST(test_quota)
     fx.cluster.refuse_pods = NULL;
     pass_ok();
     expect("Ready", "False", "DependenciesNotReady", NULL);
+}
+END_TEST
+
+/* Refusals can be longer than a condition's message may be, and others' reasons be no words. */
+START_TEST(test_long_refusal)
+{
+    create("");
+    SCOPED_FREE char *text = xasprintf("Pod \"a\" is invalid: %*s.", 40000, "x");
+    fx.cluster.refuse_pods = text;
+    pass_ok();
+    expect("Ready", "False", "InvalidConfiguration", NULL);
+    fx.cluster.refuse_code = ERR_FORBIDDEN;
+    struct loop_result r;
+    ck_assert_int_lt(pass(&r), 0);
+    expect("Ready", "False", "ReconcilerError", NULL);
+}
+END_TEST
+
+START_TEST(test_odd_words_of_a_scheduler)
+{
+    create("");
+    pass_ok();
+    SCOPED_FREE char *message = xasprintf("%*s", 40000, "x");
+    json_set(json_get(pod(), "status"), "conditions",
+             json_of("[{\"type\":\"PodScheduled\",\"status\":\"False\",\"reason\":"
+                     "\"no reason at all.\"}]"));
+    json_set_str(json_get(json_get(pod(), "status"), "conditions")->child, "message", message);
+    pass_ok();
+    expect("PodScheduled", "False", "PodSchedulingUnknown", NULL);
 }
 END_TEST
 
@@ -399,8 +449,11 @@ SUITE(sandbox_pass)
         test_stale_pod_name_goes,
         test_failed_pod_is_replaced,
         test_failed_pod_says_why,
+        test_namesake_does_not_wait,
         test_evicted_pod_ends_it,
         test_quota,
+        test_long_refusal,
+        test_odd_words_of_a_scheduler,
         test_no_node,
         test_container_that_cannot_start,
         test_ready_does_not_flip,

@@ -82,6 +82,21 @@ START_TEST(test_ready_ones_stay) /* IL-044 */
 }
 END_TEST
 
+/* One that is made anew under the same name is another: what was known of the one before it, and
+ * its members, which are on their way out, do not count. */
+START_TEST(test_namesake_starts_anew)
+{
+    create_template("t", "");
+    create_pool(",\"replicas\":1");
+    settle();
+    delete_object(&kind_sandbox_warm_pool, "p");
+    create_pool(",\"replicas\":1");
+    settle();
+    ck_assert_uint_eq(count(), 2);
+    expect_status(1, 0);
+}
+END_TEST
+
 START_TEST(test_batches)
 {
     restart(&(struct warmpool_settings){.max_batch = 4});
@@ -751,6 +766,7 @@ SUITE(warmpool_pass)
         test_fill,
         test_resize,
         test_ready_ones_stay,
+        test_namesake_starts_anew,
         test_batches,
         test_member_lost,
         test_adopted_member_is_replaced,

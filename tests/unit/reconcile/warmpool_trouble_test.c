@@ -154,6 +154,8 @@ START_TEST(test_member_says_why)
 }
 END_TEST
 
+#define DOTTED_POOL "p.q" /* no name of a Service begins like that */
+
 START_TEST(test_refused_members) /* IL-048 */
 {
     create_template("t", "");
@@ -164,6 +166,24 @@ START_TEST(test_refused_members) /* IL-048 */
     expect_progress("False", "FailedCreate", "being terminated");
     int64_t told = registry_revision(fx.world.registry);
     ck_assert_int_lt(warmpool_pass(fx.reconciler, "ns/p", &r), 0);
+    ck_assert_int_eq(registry_revision(fx.world.registry), told);
+}
+END_TEST
+
+/* A refusal that names the member that was to be made is told once: another name each time is no
+ * news, and a write of it would bring the next pass before its delay is over. */
+START_TEST(test_refusals_differ_in_name)
+{
+    create_template("t", ",\"service\":true");
+    create_pool_of(DOTTED_POOL, "t", ",\"replicas\":1");
+    struct loop_result r = {0};
+    ck_assert_int_lt(warmpool_pass(fx.reconciler, "ns/" DOTTED_POOL, &r), 0);
+    SCOPED(json_free_p) cJSON *pool = get(&kind_sandbox_warm_pool, DOTTED_POOL);
+    ck_assert_ptr_nonnull(strstr(json_str(json_at(pool, "status.conditions")->child, "message"),
+                                 "\"" DOTTED_POOL "-...\" is invalid: metadata.name: "));
+    int64_t told = registry_revision(fx.world.registry);
+    for (int i = 0; i < 5; i++)
+        ck_assert_int_lt(warmpool_pass(fx.reconciler, "ns/" DOTTED_POOL, &r), 0);
     ck_assert_int_eq(registry_revision(fx.world.registry), told);
 }
 END_TEST
@@ -292,6 +312,7 @@ SUITE(warmpool_trouble)
         test_one_after_the_other_is_one_try,
         test_one_that_works_is_proof,
         test_refused_members,
+        test_refusals_differ_in_name,
         test_stuck,
         test_readiness_flap,
         test_changed_since_judged,
