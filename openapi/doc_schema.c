@@ -339,18 +339,33 @@ cJSON *doc_schema_list(const struct kind *kind, enum doc_form form)
     return s;
 }
 
+/* The kind that a shared type is by itself, or NULL. Not in Swagger 2.0: kube-apiserver merges that
+ * document with its own, where our type gets another name for its other descriptions, and two types
+ * of one kind are an error for those who make a parser of it. Source: managedfields.NewGVKParser.
+ */
+static cJSON *kind_of_shared(const struct shape *shape, enum doc_form form)
+{
+    if (form == DOC_V2)
+        return NULL;
+    if (strcmp(shape->name, "Scale") == 0)
+        return doc_schema_gvk("autoscaling", "v1", shape->name);
+    if (strcmp(shape->name, "Status") == 0 || strcmp(shape->name, "DeleteOptions") == 0)
+        return doc_schema_gvk("", "v1", shape->name);
+    return NULL;
+}
+
 /* Bare types: a moment is text, the two others are whatever the client sends. */
 static cJSON *shared_schema(const struct shape *shape, enum doc_form form)
 {
+    cJSON *gvk = kind_of_shared(shape, form);
+
     cJSON *s = shape_schema(shape, form);
     if (strcmp(shape->name, "Time") == 0)
         set_type(s, "string", "date-time");
     if (strcmp(shape->name, "OwnerReference") == 0)
         json_set_str(s, "x-kubernetes-map-type", "atomic");
-    if (strcmp(shape->name, "Scale") == 0)
-        set_gvk(s, doc_schema_gvk("autoscaling", "v1", shape->name));
-    if (strcmp(shape->name, "Status") == 0 || strcmp(shape->name, "DeleteOptions") == 0)
-        set_gvk(s, doc_schema_gvk("", "v1", shape->name));
+    if (gvk)
+        set_gvk(s, gvk);
     return s;
 }
 

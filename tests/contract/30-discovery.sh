@@ -102,6 +102,8 @@ merged() {
 }
 check_48() { # kube-apiserver merges it within two minutes
     soon 120 merged
+    # A parser of the whole has one type for a kind, as Argo CD's and managedfields.NewGVKParser have.
+    is '[]' "$(q -c '[.definitions[]["x-kubernetes-group-version-kind"] // [] | .[]] | group_by(.) | map(select(length > 1)[0])')"
 }
 
 check_49() { # the index of OpenAPI v3 has exactly our group-versions

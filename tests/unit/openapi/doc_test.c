@@ -168,6 +168,30 @@ START_TEST(test_schemas)
 }
 END_TEST
 
+static void check_claimed(const cJSON *schemas, const char *name, bool is_claimed)
+{
+    const cJSON *schema = json_get(schemas, name);
+    ck_assert_ptr_nonnull(schema);
+    ck_assert_msg((json_get(schema, "x-kubernetes-group-version-kind") != NULL) == is_claimed, "%s",
+                  name);
+}
+
+/* Kubernetes' own kinds are there in the document that kube-apiserver merges ours into. */
+START_TEST(test_kinds_of_others)
+{
+    static const char *const names[] = {"io.k8s.api.autoscaling.v1.Scale",
+                                        "io.k8s.apimachinery.pkg.apis.meta.v1.Status",
+                                        "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"};
+    SCOPED(json_free_p) cJSON *v3 = document_v3(E);
+    SCOPED(json_free_p) cJSON *v2 = document_v2();
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        check_claimed(json_at(v3, "components.schemas"), names[i], true);
+        check_claimed(json_get(v2, "definitions"), names[i], false);
+    }
+    check_claimed(json_get(v2, "definitions"), "io.x-k8s.agents.v1beta1.SandboxList", true);
+}
+END_TEST
+
 /* Every property of every schema has a text; there is no prose in the shared types that is not
  * ours, so none may be empty. */
 static void check_texts(const cJSON *schema, const char *name)
@@ -258,5 +282,6 @@ END_TEST
 SUITE(doc)
 {
     TESTS("documents", test_references, test_operations, test_patch_parameters, test_schemas,
-          test_texts, test_index, test_same_bytes, test_crd, test_crd_declares_name);
+          test_kinds_of_others, test_texts, test_index, test_same_bytes, test_crd,
+          test_crd_declares_name);
 }
