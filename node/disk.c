@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -15,7 +16,7 @@
 #include "apiserver/base/mem.h"
 #include "apiserver/base/str.h"
 
-#define DEPTH_MAX 1000 /* of a tree that is removed: containers may nest folders as they like */
+#define DEPTH_MAX 100 /* folders that are open at once while a tree is removed */
 
 static int fail(struct err *err, const char *what, const char *path)
 {
@@ -67,59 +68,13 @@ int disk_make_folder(const char *path, mode_t mode, struct err *err)
     return chmod(path, mode) < 0 ? fail(err, "cannot be made", path) : 0;
 }
 
-/* ---- removing ---- */
+/* ---- names that stay below ---- */
 
-static int remove_below(int fd, int depth);
-
-static int remove_entry(int fd, const char *name, int depth)
-{
-    if (unlinkat(fd, name, 0) == 0 || errno == ENOENT)
-        return 0;
-    if (errno != EISDIR && errno != EPERM)
-        return -1;
-    int child = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (child < 0)
-        return -1;
-    return remove_below(child, depth + 1) < 0 ? -1 : unlinkat(fd, name, AT_REMOVEDIR);
-}
-
-/* Takes over fd. */
-static int remove_below(int fd, int depth)
-{
-    DIR *folder = fdopendir(fd);
-    if (!folder) {
-        close(fd);
-        return -1;
-    }
-    int rc = depth > DEPTH_MAX ? (errno = ELOOP, -1) : 0;
-    const struct dirent *entry;
-    while (rc == 0 && (entry = readdir(folder)) != NULL) {
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            rc = remove_entry(fd, entry->d_name, depth);
-    }
-    int why = errno;
-    closedir(folder);
-    errno = why;
-    return rc;
-}
-
-int disk_remove_tree(const char *path, struct err *err)
-{
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return errno == ENOENT ? 0 : fail(err, "cannot be removed", path);
-    if (remove_below(fd, 0) < 0 || rmdir(path) < 0)
-        return fail(err, "cannot be removed", path);
-    return 0;
-}
-
-/* ---- names from Pods ---- */
-
-static int open_step(int fd, const char *name, uint64_t flags)
+static int open_step(int fd, const char *name, uint64_t flags, uint64_t resolve)
 {
     struct open_how how = {
         .flags = flags | O_CLOEXEC,
-        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | resolve,
     };
     long rc;
     do /* a rename somewhere may make the kernel unsure */
@@ -128,22 +83,126 @@ static int open_step(int fd, const char *name, uint64_t flags)
     return (int)rc;
 }
 
+/* ---- removing ---- */
+
+/* Containers may nest folders as they like, but only so many can be open at once: what is deeper is
+ * moved to the top, where its turn comes. */
+struct removal {
+    int top;
+    unsigned lifted;
+};
+
+static bool unmount(int fd, const char *name)
+{
+    SCOPED_FREE char *path = xasprintf("/proc/self/fd/%d/%s", fd, name);
+    int why = errno;
+    bool is_good = umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) == 0;
+    errno = why;
+    return is_good;
+}
+
+/* One that is mounted belongs to somebody else, so it is never gone into. */
+static int open_own(int fd, const char *name)
+{
+    int child;
+    do
+        child = open_step(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, RESOLVE_NO_XDEV);
+    while (child < 0 && errno == EXDEV && unmount(fd, name));
+    return child;
+}
+
+static int lift(struct removal *r, int fd, const char *name)
+{
+    int rc;
+    do {
+        SCOPED_FREE char *to = xasprintf(".lifted-%u", r->lifted++);
+        rc = renameat2(fd, name, r->top, to, RENAME_NOREPLACE);
+    } while (rc < 0 && (errno == EEXIST || (errno == EBUSY && unmount(fd, name))));
+    return rc;
+}
+
+static int remove_below(struct removal *r, int fd, int depth);
+
+static int remove_entry(struct removal *r, int fd, const char *name, int depth)
+{
+    int rc;
+    do
+        rc = unlinkat(fd, name, 0);
+    while (rc < 0 && errno == EBUSY && unmount(fd, name));
+    if (rc == 0 || errno == ENOENT)
+        return 0;
+    if (errno != EISDIR && errno != EPERM)
+        return -1;
+    if (depth == DEPTH_MAX)
+        return lift(r, fd, name);
+    int child = open_own(fd, name);
+    if (child < 0)
+        return -1;
+    return remove_below(r, child, depth + 1) < 0 ? -1 : unlinkat(fd, name, AT_REMOVEDIR);
+}
+
+/* Takes over fd. */
+static int remove_below(struct removal *r, int fd, int depth)
+{
+    DIR *folder = fdopendir(fd);
+    if (!folder) {
+        close(fd);
+        return -1;
+    }
+    int rc = 0;
+    const struct dirent *entry;
+    while (rc == 0 && (entry = readdir(folder)) != NULL) {
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            rc = remove_entry(r, fd, entry->d_name, depth);
+    }
+    int why = errno;
+    closedir(folder);
+    errno = why;
+    return rc;
+}
+
+/* What was lifted may have come too late to be seen. */
+static int remove_all(int top)
+{
+    struct removal r = {.top = top};
+    unsigned before;
+    int rc;
+    do {
+        before = r.lifted;
+        int fd = open_own(top, ".");
+        rc = fd < 0 ? -1 : remove_below(&r, fd, 0);
+    } while (rc == 0 && r.lifted != before);
+    return rc;
+}
+
+int disk_remove_tree(const char *path, struct err *err)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : fail(err, "cannot be removed", path);
+    int rc = remove_all(fd) < 0 || rmdir(path) < 0 ? fail(err, "cannot be removed", path) : 0;
+    close(fd);
+    return rc;
+}
+
+/* ---- names from Pods ---- */
+
 static int take_step(int at, const char *part, bool make, mode_t mode)
 {
-    int fd = open_step(at, part, O_PATH);
+    int fd = open_step(at, part, O_PATH, 0);
     if (fd >= 0 || errno != ENOENT || !make)
         return fd;
     if (mkdirat(at, part, mode) < 0 && errno != EEXIST)
         return -1;
     if (fchmodat(at, part, mode, AT_SYMLINK_NOFOLLOW) < 0) /* whatever our mask is */
         return -1;
-    return open_step(at, part, O_PATH);
+    return open_step(at, part, O_PATH, 0);
 }
 
 /* One component after the other, so that each folder is made where its parent was found. */
 static int walk(int root, const char *name, bool make, mode_t mode)
 {
-    int at = open_step(root, ".", O_PATH | O_DIRECTORY);
+    int at = open_step(root, ".", O_PATH | O_DIRECTORY, 0);
     while (at >= 0 && *name) {
         size_t n = strcspn(name, "/");
         if (n > 0) {

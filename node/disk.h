@@ -13,7 +13,8 @@
 int disk_write(int fd, const char *path, const void *bytes, size_t n, mode_t mode, struct err *err);
 /* With those above it; nothing when it is there. */
 int disk_make_folder(const char *path, mode_t mode, struct err *err);
-/* With all that is in it, without following links; nothing when it is not there. */
+/* With all that is in it, however deep, without following links; nothing when it is not there. What
+ * is mounted in it is unmounted and stays what it is. */
 int disk_remove_tree(const char *path, struct err *err);
 /* Opens what name says below root (O_PATH). A name that leads out, by "..", "/" or a link, is
  * ERR_FORBIDDEN. make: folders that are not there are made, with that mode. Returns the descriptor

@@ -332,24 +332,27 @@ static void check_containers(struct findings *f, const char *path, const cJSON *
 
 /* ---- volumes ---- */
 
-bool refuse_is_allowed_path(const char *path, char *const *folders)
+size_t refuse_allowed_length(const char *path, char *const *folders)
 {
+    size_t least = 0;
     if (*path != '/' || leads_out(path + 1))
-        return false;
+        return 0;
     for (; folders && *folders; folders++) {
         size_t n = strlen(*folders);
-        while (n > 0 && (*folders)[n - 1] == '/')
+        while (n > 1 && (*folders)[n - 1] == '/')
             n--;
-        if (strncmp(path, *folders, n) == 0 && (path[n] == '/' || path[n] == '\0'))
-            return true;
+        bool is_it = n > 0 && strncmp(path, *folders, n) == 0 &&
+                     (n == 1 || path[n] == '/' || path[n] == '\0');
+        if (is_it && (least == 0 || n < least))
+            least = n;
     }
-    return false;
+    return least;
 }
 
 static void check_host_path(struct findings *f, const char *path, const cJSON *value)
 {
     const char *type = json_str_or(value, "type", "");
-    if (!refuse_is_allowed_path(json_str_or(value, "path", ""), f->policy->host_paths))
+    if (!refuse_allowed_length(json_str_or(value, "path", ""), f->policy->host_paths))
         found(f, true, path, "this folder of the machine is not allowed");
     else if (*type && strcmp(type, "Directory") != 0 && strcmp(type, "DirectoryOrCreate") != 0 &&
              strcmp(type, "File") != 0)

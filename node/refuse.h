@@ -20,5 +20,6 @@ struct refuse_policy {         /* borrowed; lists end with NULL, NULL is the emp
 const char *refuse_pod(const cJSON *pod, const struct refuse_policy *policy, struct buf *why);
 /* The engine's runtime for a Pod's runtimeClassName; NULL = its default. */
 const char *refuse_runtime(const cJSON *pod, const struct refuse_policy *policy);
-/* Whether path is one of the allowed folders or below one, as text. */
-bool refuse_is_allowed_path(const char *path, char *const *folders);
+/* Bytes of path that name the allowed folder that it is, or is below, as text: of several the
+ * outermost, for what is in it may be a container's. 0 = there is none. */
+size_t refuse_allowed_length(const char *path, char *const *folders);

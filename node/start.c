@@ -233,10 +233,14 @@ static int make_call(struct runner *r, struct run *run, const struct plan *plan,
 
 static void remove_older(struct runner *r, struct run *run, const struct member *m)
 {
+    SCOPED_FREE char *folder = NULL, *claims = NULL;
+    struct volume_place place = run_place(r, run->uid, &folder, &claims);
     for (size_t i = 0; i < run->instances.n; i++) {
         const struct instance *it = &run->instances.v[i];
-        if (strcmp(it->name, m->name) == 0 && it != m->now)
-            remove_one(r, run, it->id);
+        if (strcmp(it->name, m->name) != 0 || it == m->now)
+            continue;
+        remove_one(r, run, it->id);
+        volume_forget(&place, m->spec, it->attempt);
     }
 }
 

@@ -54,23 +54,82 @@ static int fill_empty(const struct volume *v, struct err *err)
     SCOPED(buf_fini) struct buf options = {0};
     buf_puts(&options, "mode=0777");
     if (quantity_read_milli(json_get(v->spec, "sizeLimit"), &milli) == 0 && milli > 0)
-        buf_printf(&options, ",size=%" PRId64, milli / 1000);
+        buf_printf(&options, ",size=%" PRId64, milli / 1000 + (milli % 1000 != 0));
     if (mount("tmpfs", v->folder, "tmpfs", MS_NOSUID | MS_NODEV, buf_cstr(&options)) < 0)
         return fail(err, "memory cannot be mounted", v->folder);
     return open_to_containers(v, err);
 }
 
-static int check_host(const char *path, const char *type, struct err *err)
+/* What was found is mounted to a place of ours, which the engine gets: a path would be looked up
+ * again later, when a container may have put a link there. Later mounts do not pass between them.
+ */
+static int mount_found(int fd, const char *place, struct err *err)
 {
-    if (strcmp(type, "DirectoryOrCreate") == 0)
-        return disk_make_folder(path, 0755, err);
+    struct mount_attr apart = {.propagation = MS_PRIVATE};
+    int tree =
+        open_tree(fd, "", AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    bool is_good =
+        tree >= 0 &&
+        mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &apart, sizeof apart) == 0 &&
+        move_mount(tree, "", AT_FDCWD, place, MOVE_MOUNT_F_EMPTY_PATH) == 0;
+    int rc = is_good ? 0 : fail(err, "cannot be mounted", place);
+    if (tree >= 0)
+        close(tree);
+    return rc;
+}
+
+/* Takes over fd; name is of what was found. */
+static int pin_found(int fd, const char *name, const char *place, struct err *err)
+{
     struct stat st;
-    if (lstat(path, &st) < 0)
-        return err_set(err, ERR_NOT_FOUND, "%s is not there", path);
-    bool wants_file = strcmp(type, "File") == 0;
-    if (wants_file ? !S_ISREG(st.st_mode) : !S_ISDIR(st.st_mode))
-        return err_set(err, ERR_INVALID, "%s is no %s", path, wants_file ? "file" : "folder");
-    return 0;
+    int rc = 0;
+    umount2(place, MNT_DETACH | UMOUNT_NOFOLLOW);
+    if (fstat(fd, &st) < 0)
+        rc = fail(err, "cannot be looked at", name);
+    else if (S_ISDIR(st.st_mode))
+        rc = disk_make_folder(place, 0755, err);
+    else if (S_ISREG(st.st_mode))
+        rc = disk_write(AT_FDCWD, place, "", 0, 0644, err);
+    else
+        rc = err_set(err, ERR_FORBIDDEN, "\"%s\" is neither file nor folder", name);
+    if (rc == 0)
+        rc = mount_found(fd, place, err);
+    close(fd);
+    return rc;
+}
+
+/* ---- folders of the machine ---- */
+
+static int open_host(const struct volume *v, const char *path, const char *type, int *ret_fd,
+                     struct err *err)
+{
+    size_t n = refuse_allowed_length(path, v->place->host_paths);
+    SCOPED_FREE char *root = xstrndup(path, n);
+    bool makes = strcmp(type, "DirectoryOrCreate") == 0, wants_file = strcmp(type, "File") == 0;
+    struct stat st;
+    int fd = -1;
+    if (n == 0)
+        return err_set(err, ERR_FORBIDDEN, "%s is in no folder of --allowed-host-paths", path);
+    int rc = makes ? disk_make_folder(root, 0755, err) : 0;
+    if (rc == 0)
+        rc = disk_open_beneath(root, path + n + strspn(path + n, "/"), makes, 0755, &fd, err);
+    if (rc < 0)
+        return err_wrap(err, "%s", path);
+    if (fstat(fd, &st) < 0 || (wants_file ? !S_ISREG(st.st_mode) : !S_ISDIR(st.st_mode)))
+        rc = err_set(err, ERR_INVALID, "%s is no %s", path, wants_file ? "file" : "folder");
+    if (rc == 0)
+        *ret_fd = fd;
+    else
+        close(fd);
+    return rc;
+}
+
+/* Containers may write in an allowed folder, too, so a path in it leads where it says only as long
+ * as nobody puts a link there: it is the volume's own folder on which it is mounted. */
+static int pin_host(const struct volume *v, const char *path, const char *type, struct err *err)
+{
+    int fd = -1, rc = open_host(v, path, type, &fd, err);
+    return rc < 0 ? rc : pin_found(fd, path, v->folder, err);
 }
 
 static bool is_name(const char *handle)
@@ -79,7 +138,7 @@ static bool is_name(const char *handle)
 }
 
 /* A volume that somebody made is on this machine: a folder that is allowed to be given away. */
-static int given_folder(const struct volume *v, const cJSON *volume, char **ret, struct err *err)
+static int pin_given(const struct volume *v, const cJSON *volume, struct err *err)
 {
     const char *name = json_str_or(volume, "metadata.name", ""),
                *path = json_str(volume, "spec.hostPath.path");
@@ -87,14 +146,8 @@ static int given_folder(const struct volume *v, const cJSON *volume, char **ret,
     if (!path)
         return err_set(err, ERR_INVALID, "persistentvolume \"%s\" is of no kind that is known here",
                        name);
-    if (!refuse_is_allowed_path(path, v->place->host_paths))
-        return err_set(err, ERR_FORBIDDEN,
-                       "%s of persistentvolume \"%s\" is in no folder of --allowed-host-paths",
-                       path, name);
-    int rc = check_host(path, json_str_or(volume, "spec.hostPath.type", ""), err);
-    if (rc == 0)
-        *ret = xstrdup(path);
-    return rc;
+    int rc = pin_host(v, path, json_str_or(volume, "spec.hostPath.type", ""), err);
+    return rc < 0 ? err_wrap(err, "persistentvolume \"%s\"", name) : 0;
 }
 
 /* Of our own, it carries the uid of the claim that it was made for, so that a later claim of the
@@ -145,26 +198,23 @@ static int claim_folder(const struct volume *v, char **ret, struct err *err)
         return err_set(err, ERR_NOT_FOUND, "persistentvolume \"%s\" is not the claim's yet", name);
     if (strcmp(json_str_or(volume, "spec.csi.driver", ""), LOCAL_VOLUME_DRIVER) == 0)
         return own_folder(v, json_str_or(volume, "spec.csi.volumeHandle", ""), ret, err);
-    return given_folder(v, volume, ret, err);
+    *ret = xstrdup(v->folder);
+    return pin_given(v, volume, err);
 }
 
 static int fill_claim(struct volume *v, struct err *err)
 {
-    SCOPED_FREE char *folder = NULL;
+    char *folder = NULL;
     int rc = claim_folder(v, &folder, err);
-    if (rc < 0)
-        return rc;
-    free(v->folder);
-    v->folder = steal(&folder);
-    return 0;
+    if (folder)
+        free(v->folder);
+    v->folder = folder ? folder : v->folder;
+    return rc;
 }
 
 static int fill_host(struct volume *v, struct err *err)
 {
-    const char *path = json_str_or(v->spec, "path", "");
-    free(v->folder);
-    v->folder = xstrdup(path);
-    return check_host(path, json_str_or(v->spec, "type", ""), err);
+    return pin_host(v, json_str_or(v->spec, "path", ""), json_str_or(v->spec, "type", ""), err);
 }
 
 /* ---- all volumes ---- */
@@ -305,8 +355,6 @@ static void add_mount(cJSON *list, const char *from, const char *to, bool is_rea
     json_push(list, mount);
 }
 
-/* The engine gets a place of ours on which the very file that was found is mounted: a path would be
- * looked up again later, when a container may have put a link there. */
 static int pin(const char *root, const char *sub_path, bool make, const char *place,
                struct err *err)
 {
@@ -314,22 +362,7 @@ static int pin(const char *root, const char *sub_path, bool make, const char *pl
     int fd;
     stat(root, &st); /* what is made has the volume's own mode */
     int rc = disk_open_beneath(root, sub_path, make, st.st_mode & 07777, &fd, err);
-    if (rc < 0)
-        return rc;
-    SCOPED_FREE char *found = xasprintf("/proc/self/fd/%d", fd);
-    umount2(place, MNT_DETACH | UMOUNT_NOFOLLOW);
-    if (fstat(fd, &st) < 0)
-        rc = fail(err, "cannot be looked at", sub_path);
-    else if (S_ISDIR(st.st_mode))
-        rc = disk_make_folder(place, 0755, err);
-    else if (S_ISREG(st.st_mode))
-        rc = disk_write(AT_FDCWD, place, "", 0, 0644, err);
-    else
-        rc = err_set(err, ERR_FORBIDDEN, "\"%s\" is neither file nor folder", sub_path);
-    if (rc == 0 && mount(found, place, NULL, MS_BIND, NULL) < 0)
-        rc = fail(err, "cannot be mounted", sub_path);
-    close(fd);
-    return rc;
+    return rc < 0 ? rc : pin_found(fd, sub_path, place, err);
 }
 
 /* A part of a volume whose states follow each other is of the state that is there now. */
@@ -379,6 +412,24 @@ static char *message_path(const struct volume_place *place, const char *containe
     return xasprintf("%s/containers/%s-%u", place->folder, container, attempt);
 }
 
+static char *part_path(const struct volume_place *place, const char *container, unsigned attempt,
+                       size_t i)
+{
+    return xasprintf("%s/parts/%s-%u-%zu", place->folder, container, attempt, i);
+}
+
+/* The engine takes one mount for a place, and the Pod's own wish counts. */
+static void add_file(const char *from, const char *to, cJSON *list)
+{
+    const cJSON *mount;
+    cJSON_ArrayForEach(mount, list)
+    {
+        if (strcmp(json_str_or(mount, "destination", ""), to) == 0)
+            return;
+    }
+    add_mount(list, from, to, false);
+}
+
 /* Files of the node's in every container. */
 static int add_own(const struct volume_place *place, const cJSON *container, unsigned attempt,
                    cJSON *list, struct err *err)
@@ -387,12 +438,12 @@ static int add_own(const struct volume_place *place, const cJSON *container, uns
                                            {"resolv.conf", "/etc/resolv.conf"}};
     for (size_t i = 0; i < ARRAY_LEN(files); i++) {
         SCOPED_FREE char *path = xasprintf("%s/%s", place->folder, files[i][0]);
-        add_mount(list, path, files[i][1], false);
+        add_file(path, files[i][1], list);
     }
     SCOPED_FREE char *message = message_path(place, json_str_or(container, "name", ""), attempt);
     int rc = disk_write(AT_FDCWD, message, "", 0, 0666, err);
-    add_mount(list, message,
-              json_str_or(container, "terminationMessagePath", "/dev/termination-log"), false);
+    add_file(message, json_str_or(container, "terminationMessagePath", "/dev/termination-log"),
+             list);
     return rc;
 }
 
@@ -406,8 +457,7 @@ int volume_mounts(const struct sources *s, const struct volume_place *place, con
     {
         const char *name = json_str_or(mount, "name", "");
         const cJSON *volume = volume_find(s->pod, name);
-        SCOPED_FREE char *part = xasprintf("%s/parts/%s-%u-%zu", place->folder,
-                                           json_str_or(container, "name", ""), attempt, i++);
+        SCOPED_FREE char *part = part_path(place, json_str_or(container, "name", ""), attempt, i++);
         if (!volume)
             return err_set(err, ERR_INVALID, "there is no volume \"%s\"", name);
         int rc = add_volume_mount(s, place, volume, mount, part, list, err);
@@ -420,12 +470,28 @@ int volume_mounts(const struct sources *s, const struct volume_place *place, con
     return rc;
 }
 
+void volume_forget(const struct volume_place *place, const cJSON *container, unsigned attempt)
+{
+    const char *name = json_str_or(container, "name", "");
+    SCOPED_FREE char *message = message_path(place, name, attempt);
+    unlink(message);
+    for (size_t i = 0; i < json_len(json_get(container, "volumeMounts")); i++) {
+        SCOPED_FREE char *part = part_path(place, name, attempt, i);
+        umount2(part, MNT_DETACH | UMOUNT_NOFOLLOW);
+        if (rmdir(part) < 0)
+            unlink(part);
+    }
+}
+
+/* Source: the kubelet, which keeps the last bytes. */
 void volume_read_message(const struct volume_place *place, const char *container, unsigned attempt,
                          struct buf *out)
 {
     SCOPED_FREE char *path = message_path(place, container, attempt);
     char bytes[MESSAGE_MAX];
     int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0)
+        lseek(fd, -(off_t)sizeof bytes, SEEK_END); /* one that is shorter stays at its start */
     ssize_t n = fd < 0 ? 0 : read(fd, bytes, sizeof bytes);
     if (fd >= 0)
         close(fd);
@@ -452,30 +518,7 @@ int volume_write_network(const struct sources *s, const struct volume_place *pla
 
 /* ---- the end ---- */
 
-/* Everything that is mounted below the folder, last first. */
-static void unmount_below(const char *folder)
-{
-    SCOPED(buf_fini) struct buf table = {0};
-    char **places = NULL;
-    size_t n = 0, len = strlen(folder);
-    if (file_read("/proc/self/mountinfo", (size_t)16 << 20, &table, NULL) < 0)
-        return;
-    for (char *line = table.data; line && *line; line = strchr(line, '\n'), line += line != NULL) {
-        const char *field = line;
-        for (int i = 0; i < 4 && field; i++) /* id, parent, device, root, place */
-            field = strchr(field, ' ') ? strchr(field, ' ') + 1 : NULL;
-        if (field && strncmp(field, folder, len) == 0 && field[len] == '/') {
-            strv_add(&places, xstrndup(field, strcspn(field, " ")));
-            n++;
-        }
-    }
-    while (n-- > 0)
-        umount2(places[n], MNT_DETACH | UMOUNT_NOFOLLOW);
-    strv_free(places);
-}
-
 int volume_remove_all(const struct volume_place *place, struct err *err)
 {
-    unmount_below(place->folder);
     return disk_remove_tree(place->folder, err);
 }

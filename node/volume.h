@@ -23,7 +23,9 @@ int volume_follow_all(const struct sources *s, const struct volume_place *place,
 /* The engine's mounts of one container; attempt tells runs of it apart. The caller's. */
 int volume_mounts(const struct sources *s, const struct volume_place *place, const cJSON *container,
                   unsigned attempt, cJSON **ret, struct err *err);
-/* What the container wrote as its last words, at most 4 KiB. */
+/* A run that is over and forgotten needs neither its parts of volumes nor its last words. */
+void volume_forget(const struct volume_place *place, const cJSON *container, unsigned attempt);
+/* What the container wrote as its last words: of what it wrote the last 4 KiB. */
 void volume_read_message(const struct volume_place *place, const char *container, unsigned attempt,
                          struct buf *out);
 /* Unmounts and removes the folder. Errors: something in it is still in use. */

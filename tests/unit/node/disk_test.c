@@ -1,7 +1,9 @@
 #include "node/disk.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -118,9 +120,62 @@ START_TEST(test_remove_leaves_what_links_name)
 }
 END_TEST
 
+/* A container may go as deep as it likes. */
+START_TEST(test_remove_has_no_bottom)
+{
+    setup();
+    int at = open("in", O_RDONLY | O_DIRECTORY);
+    for (int i = 0; i < 3000; i++) {
+        ck_assert_int_eq(mkdirat(at, "d", 0755), 0);
+        int next = openat(at, "d", O_RDONLY | O_DIRECTORY);
+        ck_assert_int_ge(next, 0);
+        close(at);
+        at = next;
+    }
+    close(at);
+    ck_assert_int_eq(mkdir("in/.lifted-0", 0755), 0); /* a name that it could want */
+    SCOPED(err_fini) struct err err = {0};
+    ck_assert_msg(disk_remove_tree("in", &err) == 0, "%s", err_text(&err));
+    ck_assert_int_lt(access("in", F_OK), 0);
+    teardown();
+}
+END_TEST
+
+/* Whether this process has mounts of its own from now on. */
+static bool has_own_mounts(void)
+{
+    return unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
+}
+
+static void mount_at(const char *from, const char *at)
+{
+    ck_assert_int_eq(mount(from, at, NULL, MS_BIND, NULL), 0);
+}
+
+/* Mounts are of volumes that stay, and a path may lead to them over a link. */
+START_TEST(test_remove_leaves_what_is_mounted)
+{
+    setup();
+    if (has_own_mounts()) {
+        ck_assert_int_eq(disk_write(AT_FDCWD, "out/kept", "x", 1, 0644, NULL), 0);
+        ck_assert_int_eq(mkdir("in/a/place", 0755), 0);
+        ck_assert_int_eq(symlink(".", "alias"), 0);
+        mount_at("out", "in/a/place");
+        mount_at("out", "in/a/place");
+        mount_at("out/kept", "in/file");
+        SCOPED(err_fini) struct err err = {0};
+        ck_assert_msg(disk_remove_tree("alias/in", &err) == 0, "%s", err_text(&err));
+        ck_assert_int_lt(access("in", F_OK), 0);
+        ck_assert_int_eq(access("out/kept", F_OK), 0);
+    }
+    teardown();
+}
+END_TEST
+
 SUITE(disk)
 {
     LOOP("beneath", test_name, 0, ARRAY_LEN(names));
     TESTS("disk", test_what_is_made_has_its_mode, test_write_replaces_a_link,
-          test_remove_leaves_what_links_name);
+          test_remove_leaves_what_links_name, test_remove_has_no_bottom,
+          test_remove_leaves_what_is_mounted);
 }
