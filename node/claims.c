@@ -140,9 +140,11 @@ static int look_at(const struct sweep *s, const char *name, struct err *err)
         return 0;
     SCOPED_FREE char *path = xasprintf("%s/%s", s->folder, name);
     int rc = disk_remove_tree(path, err);
+    if (rc < 0)
+        return rc;
     unmark(s->folder, name);
     log_info("volume's folder removed name=%s", name);
-    return rc;
+    return 0;
 }
 
 int claims_sweep(struct kube *kube, const char *folder, struct err *err)
@@ -150,8 +152,11 @@ int claims_sweep(struct kube *kube, const char *folder, struct err *err)
     struct sweep s = {
         .kube = kube, .folder = folder, .names = list_folders(folder), .owned = map_new()};
     int rc = s.names ? find_owners(&s, err) : 0;
-    for (char **name = s.names; rc == 0 && name && *name; name++)
-        rc = look_at(&s, *name, err);
+    for (char **name = rc == 0 ? s.names : NULL; name && *name; name++) {
+        SCOPED(err_fini) struct err other = {0};
+        if (look_at(&s, *name, rc == 0 ? err : &other) < 0) /* the first; others go on */
+            rc = -(int)err->code;
+    }
     strv_free(s.names);
     map_free(s.owned);
     return rc;

@@ -6,6 +6,7 @@
 
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
+#include "apiserver/base/str.h"
 #include "node/engine.h"
 #include "node/env.h"
 #include "node/instance.h"
@@ -60,6 +61,13 @@ static void add_namespace(cJSON *spec, const char *name, const char *mode, const
     json_add(spec, name, ns);
 }
 
+static cJSON *only(const char *word)
+{
+    cJSON *list = json_array();
+    json_push(list, json_string(word));
+    return list;
+}
+
 static cJSON *spec_of(const struct create_common *common, const char *name, const char *image)
 {
     cJSON *spec = json_object(), *limits = json_array();
@@ -70,6 +78,8 @@ static cJSON *spec_of(const struct create_common *common, const char *name, cons
     json_add(spec, "r_limits", limits);
     json_add(spec, "systemd", json_string("false"));
     json_add(spec, "httpproxy", json_boolean(false)); /* nothing of the node's environment */
+    json_set_at(spec, "healthconfig.Test",
+                only("NONE")); /* a Pod has probes; the image's is not one */
     json_set_at(spec, "log_configuration.driver", json_string("k8s-file"));
     json_set_at(spec, "log_configuration.size", json_int(LOG_BYTES_MAX));
     if (common->runtime)
@@ -91,14 +101,13 @@ cJSON *create_pause(const struct create_common *common, const char *image, unsig
         xasprintf("%s.pause.%u", pod_text(common->pod, "metadata.uid"), attempt);
     const char *host = hostname_of(common->pod);
     SCOPED_FREE char *short_host = xstrndup(host, strnlen(host, HOSTNAME_MAX));
-    cJSON *spec = spec_of(common, name, image), *networks = json_object(), *drop = json_array();
-    json_push(drop, json_string("ALL"));
+    cJSON *spec = spec_of(common, name, image), *networks = json_object();
     json_add(networks, common->network, json_object());
     json_add(spec, "labels", labels_of(common, INSTANCE_PAUSE, attempt, 0));
     json_add(spec, "hostname", json_string(short_host));
     add_namespace(spec, "netns", "bridge", NULL);
     json_add(spec, "Networks", networks);
-    json_add(spec, "cap_drop", drop);
+    json_add(spec, "cap_drop", only("ALL"));
     json_add(spec, "no_new_privileges", json_boolean(true));
     json_add(spec, "read_only_filesystem", json_boolean(true));
     json_add(spec, "use_image_hosts", json_boolean(true));
@@ -132,26 +141,33 @@ static const cJSON *security(const struct create_common *common, const cJSON *co
     return own ? own : json_get(json_at(common->pod, "spec.securityContext"), name);
 }
 
+/* Of a name nobody knows whose it is in the image. */
+static bool is_root(const char *user)
+{
+    int64_t number;
+    return str_to_i64(user, &number) < 0 || number == 0;
+}
+
+/* A group alone leaves the image's user. Source: the kubelet, which always says both. */
 static int add_user(const struct create_common *common, const struct create_container *c,
                     cJSON *spec, struct err *err)
 {
     int64_t user = -1, group = -1, number;
     json_node_i64(security(common, c->spec, "runAsUser"), &user);
     json_node_i64(security(common, c->spec, "runAsGroup"), &group);
-    bool is_root = user == 0 || (user < 0 && c->runs_as_root);
-    if (is_root && cJSON_IsTrue(security(common, c->spec, "runAsNonRoot")))
+    const char *of_image = c->image_user ? c->image_user : "";
+    SCOPED_FREE char *name =
+        user >= 0 ? xasprintf("%" PRId64, user) : xstrndup(of_image, strcspn(of_image, ":"));
+    if (is_root(name) && cJSON_IsTrue(security(common, c->spec, "runAsNonRoot")))
         return err_set(err, ERR_FORBIDDEN,
                        "container has runAsNonRoot and image will run as root (or its user is not "
                        "a number)");
-    SCOPED(buf_fini) struct buf text = {0};
-    if (user >= 0)
-        buf_printf(&text, "%" PRId64, user);
-    else if (group >= 0)
-        buf_putc(&text, '0');
-    if (group >= 0)
-        buf_printf(&text, ":%" PRId64, group);
-    if (text.len)
-        json_add(spec, "user", json_string(buf_cstr(&text)));
+    if (group >= 0) {
+        SCOPED_FREE char *both = xasprintf("%s:%" PRId64, *name ? name : "0", group);
+        json_add(spec, "user", json_string(both));
+    } else if (user >= 0) {
+        json_add(spec, "user", json_string(name));
+    }
     cJSON *groups = json_array();
     const cJSON *item;
     const cJSON *fs_group = json_at(common->pod, "spec.securityContext.fsGroup");
@@ -167,6 +183,28 @@ static int add_user(const struct create_common *common, const struct create_cont
         json_push(groups, json_string(one));
     }
     json_add(spec, "groups", groups);
+    return 0;
+}
+
+/* Beginnings of names that runtimes take for settings, such as another filter of system calls; the
+ * engine hands an image's annotations on to them. Source: crun(1), systemd in runc, Kata
+ * Containers, gVisor. */
+static const char *const runtime_settings[] = {
+    "dev.gvisor.",  "io.containers.", "io.katacontainers.", "io.kubernetes.", "io.podman.",
+    "module.wasm.", "org.criu.",      "org.systemd.",       "run.oci."};
+
+static int check_annotations(const cJSON *annotations, struct err *err)
+{
+    const cJSON *item;
+    cJSON_ArrayForEach(item, annotations)
+    {
+        for (size_t i = 0; i < ARRAY_LEN(runtime_settings); i++) {
+            if (str_has_prefix(item->string, runtime_settings[i]))
+                return err_set(err, ERR_FORBIDDEN,
+                               "the image's annotation \"%.80s\" would be a setting of the runtime",
+                               item->string);
+        }
+    }
     return 0;
 }
 
@@ -218,7 +256,9 @@ int create_container(const struct create_common *common, const struct create_con
         xasprintf("%s.%s.%u%s", pod_text(common->pod, "metadata.uid"), container, c->attempt,
                   keeps_stdin(c->spec) ? ENGINE_KEEPS_STDIN : "");
     SCOPED(json_free_p) cJSON *spec = spec_of(common, name, c->image);
-    int rc = add_user(common, c, spec, err);
+    int rc = check_annotations(c->image_annotations, err);
+    if (rc == 0)
+        rc = add_user(common, c, spec, err);
     if (rc < 0)
         return rc;
     json_add(spec, "labels", labels_of(common, container, c->attempt, c->step));

@@ -20,8 +20,10 @@ struct create_container { /* borrowed */
     const cJSON *env;     /* name to value */
     const cJSON *mounts;
     unsigned attempt, step;
-    bool runs_as_root; /* when the spec names no user: the image's */
+    const char *image_user;         /* NAME[:GROUP], when the spec names none; "" = root */
+    const cJSON *image_annotations; /* which the engine hands on to the runtime */
 };
-/* Errors: ERR_FORBIDDEN it would run as root and must not. */
+/* Errors: ERR_FORBIDDEN it would run as root and must not, or the image has a runtime's settings.
+ */
 int create_container(const struct create_common *common, const struct create_container *c,
                      cJSON **ret, struct err *err);

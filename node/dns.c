@@ -33,6 +33,20 @@ struct dns {
 
 /* ---- what is printed ---- */
 
+/* A line of the file is whatever its writer says, of any name, and slices come from users. */
+static bool is_address(const char *text)
+{
+    unsigned char ignored[sizeof(struct in6_addr)];
+    return inet_pton(AF_INET, text, ignored) == 1 || inet_pton(AF_INET6, text, ignored) == 1;
+}
+
+static bool is_part_of_name(const char *text)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+    return text[strspn(text, letters)] == '\0';
+}
+
 static void print_line(const char *address, const char *host, const char *service,
                        const char *namespace_name, const char *domain, struct buf *out)
 {
@@ -46,7 +60,7 @@ void dns_print_slice(const cJSON *slice, const char *domain, struct buf *out)
         json_get(json_at(slice, "metadata.labels"), "kubernetes.io/service-name"));
     const char *namespace_name = json_str_or(slice, "metadata.namespace", "");
     const cJSON *endpoint, *address;
-    if (!service)
+    if (!service || !is_part_of_name(service) || !is_part_of_name(namespace_name))
         return;
     cJSON_ArrayForEach(endpoint, json_get(slice, "endpoints"))
     {
@@ -55,10 +69,10 @@ void dns_print_slice(const cJSON *slice, const char *domain, struct buf *out)
             continue;
         cJSON_ArrayForEach(address, json_get(endpoint, "addresses"))
         {
-            if (!cJSON_IsString(address))
+            if (!cJSON_IsString(address) || !is_address(address->valuestring))
                 continue;
             print_line(address->valuestring, "", service, namespace_name, domain, out);
-            if (*host)
+            if (*host && is_part_of_name(host))
                 print_line(address->valuestring, host, service, namespace_name, domain, out);
         }
     }

@@ -1,5 +1,5 @@
-/* Probes and hooks say what to do in the same words: run a command, ask over HTTP, connect,
- * sleep. */
+/* Probes and hooks say what to do in the same words: run a command, ask over HTTP, connect. To sleep
+ * is a hook's alone, and needs nobody (hook.c). */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -15,7 +15,6 @@
 #define ENGINE_MS 5000 /* what the engine may need to start a command, beside its own time */
 #define ANSWER_MAX ((size_t)64 << 10)
 #define SAID_MAX 256 /* bytes of what it said that go into an error */
-#define SLEEP_STEP_MS 100
 
 void handler_target_fini(struct handler_target *t)
 {
@@ -52,6 +51,29 @@ bool handler_find(struct runner *r, const char *uid, const char *container,
         };
     pthread_mutex_unlock(&r->lock);
     return is_found;
+}
+
+bool handler_enter(struct runner *r, const char *uid, enum handler_queue queue)
+{
+    pthread_mutex_lock(&r->lock);
+    struct run *run = map_get(r->runs, uid);
+    bool may = run && (run->busy[queue] == 0 || r->busy[queue] < HANDLER_WORKERS / 2);
+    if (may) {
+        run->busy[queue]++;
+        r->busy[queue]++;
+    }
+    pthread_mutex_unlock(&r->lock);
+    return may;
+}
+
+void handler_leave(struct runner *r, const char *uid, enum handler_queue queue)
+{
+    pthread_mutex_lock(&r->lock);
+    struct run *run = map_get(r->runs, uid); /* another one, if the Pod went and came meanwhile */
+    if (run && run->busy[queue] > 0)
+        run->busy[queue]--;
+    r->busy[queue]--;
+    pthread_mutex_unlock(&r->lock);
 }
 
 static int run_command(struct runner *r, const struct handler_target *t, const cJSON *action,
@@ -128,25 +150,13 @@ static int connect_tcp(struct runner *r, const struct handler_target *t, const c
     struct pollfd wait = {.fd = fd, .events = POLLOUT};
     if (problem == EINPROGRESS) {
         problem = ETIMEDOUT;
-        if (poll(&wait, 1, (int)timeout_ms) == 1)
+        if (poll(&wait, 1, timeout_ms > INT32_MAX ? INT32_MAX : (int)timeout_ms) == 1)
             getsockopt(fd, SOL_SOCKET, SO_ERROR, &problem, &n);
     }
     if (fd >= 0)
         close(fd);
     errno = problem;
     return problem ? err_set(err, ERR_INTERNAL, "connecting: %m") : 0;
-}
-
-static int sleep_on(struct runner *r, const struct handler_target *t, const cJSON *action,
-                    int64_t timeout_ms, struct err *err)
-{
-    (void)r, (void)t, (void)err;
-    int64_t left_ms = json_i64_or(action, "seconds", 0) * 1000;
-    if (left_ms > timeout_ms)
-        left_ms = timeout_ms;
-    for (; left_ms > 0; left_ms -= SLEEP_STEP_MS)
-        poll(NULL, 0, SLEEP_STEP_MS);
-    return 0;
 }
 
 static const struct {
@@ -157,7 +167,6 @@ static const struct {
     {"exec", run_command},
     {"httpGet", ask_http},
     {"tcpSocket", connect_tcp},
-    {"sleep", sleep_on},
 };
 
 int handler_run(struct runner *r, const struct handler_target *t, const cJSON *action,

@@ -35,6 +35,17 @@ static const struct {
     {"stopped", INSTANCE_EXITED},  {"exited", INSTANCE_EXITED},  {"removing", INSTANCE_EXITED},
 };
 
+/* After a restart of the machine the engine says of what was running that it is to be begun. Source
+ * of number and reason: the kubelet. */
+static void mark_lost(struct instance *i)
+{
+    i->state = INSTANCE_EXITED;
+    i->exit_code = 128 + SIGKILL;
+    i->finished_ms = i->started_ms;
+    i->reason = xstrdup("ContainerStatusUnknown");
+    i->message = xstrdup("The container was running when the machine went down");
+}
+
 void instance_read(const cJSON *inspection, const char *network, struct instance *ret)
 {
     const char *state = json_str_or(inspection, "State.Status", "");
@@ -59,6 +70,8 @@ void instance_read(const cJSON *inspection, const char *network, struct instance
         if (strcmp(state, states[s].name) == 0)
             i.state = states[s].state;
     }
+    if (strcmp(state, "created") == 0 && i.started_ms > 0)
+        mark_lost(&i);
     *ret = i;
 }
 

@@ -78,15 +78,15 @@ static unsigned next_step(const struct instance *last)
     return ran_long ? 1 : last->step + 1;
 }
 
-/* It is from before the Pod's present sandbox, so init containers have to run again. */
-static bool is_stale(const struct plan *p, const struct instance *i)
+/* So init containers have to run again. */
+bool plan_is_stale(const struct plan *p, const struct instance *i)
 {
     return p->pause && i->created_ms < p->pause->created_ms;
 }
 
 static bool is_done(const struct plan *p, const struct member *m)
 {
-    return has_exited(m->now) && m->now->exit_code == 0 && !is_stale(p, m->now);
+    return has_exited(m->now) && m->now->exit_code == 0 && !plan_is_stale(p, m->now);
 }
 
 static bool restarts(const struct plan *p, const struct member *m)
@@ -125,7 +125,7 @@ static bool have_mains_begun(const struct plan *p)
 {
     for (size_t i = 0; i < p->n; i++) {
         const struct member *m = &p->members[i];
-        if (m->kind == MEMBER_MAIN && m->now && !is_stale(p, m->now))
+        if (m->kind == MEMBER_MAIN && m->now && !plan_is_stale(p, m->now))
             return true;
     }
     return false;

@@ -55,6 +55,8 @@ struct plan {
     int64_t wait_ms; /* look again then; 0 = when something changes */
 };
 void plan_make(struct plan *p);
+/* It is from before the Pod's present sandbox, which it is of no use in. */
+bool plan_is_stale(const struct plan *p, const struct instance *i);
 /* Members of a Pod's spec; the caller's array. Instances are not looked at yet. */
 struct member *plan_members(const cJSON *pod, size_t *ret_n);
 enum restart_policy plan_restart_policy(const cJSON *pod);

@@ -191,6 +191,7 @@ void podman_image_fini(struct podman_image *i)
     free(i->digest);
     free(i->user);
     json_free(i->labels);
+    json_free(i->annotations);
     *i = (struct podman_image){0};
 }
 
@@ -208,6 +209,7 @@ int podman_image_find(struct podman *p, const char *name, struct podman_image *r
         .digest = xstrdup(cJSON_IsString(first) ? first->valuestring : ""),
         .user = xstrdup(json_str_or(tree, "Config.User", "")),
         .labels = json_copy(json_at(tree, "Config.Labels")),
+        .annotations = json_copy(json_get(tree, "Annotations")),
     };
     return 0;
 }

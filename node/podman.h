@@ -30,7 +30,8 @@ struct podman_image { /* starts as {0}; podman_image_fini */
     char *id;         /* sha256 in hex */
     char *digest;     /* name@sha256:..., "" when it was never in a registry */
     char *user;       /* as the image says, "" = root */
-    cJSON *labels;    /* NULL = none */
+    cJSON *labels;    /* NULL = none; as annotations */
+    cJSON *annotations;
 };
 void podman_image_fini(struct podman_image *i);
 int podman_image_find(struct podman *p, const char *name, struct podman_image *ret,

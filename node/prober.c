@@ -88,7 +88,12 @@ int prober_work(void *ctx, const char *key, struct loop_result *ret)
     ret->again_after_ms = probe.period_ms;
     if (!is_due_now)
         return 0;
+    if (!handler_enter(r, uid, HANDLER_PROBES)) {
+        ret->again_after_ms = HANDLER_WAIT_MS;
+        return 0;
+    }
     handler_run(r, &t, probe.spec, probe.timeout_ms, &err);
+    handler_leave(r, uid, HANDLER_PROBES);
     if (take_in(r, uid, container, &t, kind, &err)) {
         log_debug("probe changed pod=%s container=%s probe=%s passes=%d", uid, container,
                   probe_fields[kind], err.code == ERR_NONE);

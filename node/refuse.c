@@ -10,6 +10,7 @@
 #include "node/plan.h"
 
 #define VOLUMES_MAX 500
+#define MOUNTS_MAX 500         /* of a container */
 #define WHY_MAX ((size_t)1024) /* bytes of a message */
 
 struct findings {
@@ -133,6 +134,12 @@ static void check_proc_mount(struct findings *f, const char *path, const cJSON *
         found(f, true, path, "only Default is allowed");
 }
 
+static void check_groups_policy(struct findings *f, const char *path, const cJSON *value)
+{
+    if (!cJSON_IsString(value) || strcmp(value->valuestring, "Merge") != 0)
+        found(f, false, path, "only Merge is supported");
+}
+
 static const struct field container_security[] = {
     {"allowPrivilegeEscalation", FINE, NULL},
     {"capabilities", FINE, check_capabilities},
@@ -153,7 +160,7 @@ static const struct field pod_security[] = {
     {"runAsUser", FINE, NULL},
     {"seccompProfile", FINE, check_profile},
     {"supplementalGroups", FINE, NULL},
-    {"supplementalGroupsPolicy", FINE, NULL},
+    {"supplementalGroupsPolicy", FINE, check_groups_policy},
     {0},
 };
 
@@ -212,6 +219,8 @@ static const struct field mount_fields[] = {
 
 static void check_mounts(struct findings *f, const char *path, const cJSON *value)
 {
+    if (json_len(value) > MOUNTS_MAX)
+        found(f, true, path, "too many mounts");
     check_items(f, path, value, mount_fields);
 }
 

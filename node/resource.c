@@ -37,7 +37,7 @@ cJSON *resource_limits(const cJSON *container)
     }
     if (quantity_read_milli(json_at(container, "resources.limits.memory"), &milli) == 0 &&
         milli > 0)
-        json_set_at(limits, "memory.limit", json_int(milli / 1000));
+        json_set_at(limits, "memory.limit", json_int(milli / 1000 + (milli % 1000 != 0)));
     if (limits->child)
         return limits;
     json_free(limits);

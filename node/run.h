@@ -16,6 +16,11 @@
 #include "node/tokens.h"
 #include "node/volume.h"
 
+/* What probes and hooks have to do is done by so many workers each. */
+enum handler_queue { HANDLER_PROBES, HANDLER_HOOKS, HANDLER_QUEUES };
+#define HANDLER_WORKERS 32
+#define HANDLER_WAIT_MS 100 /* for one that may not have a worker yet */
+
 enum hook_state { HOOK_NONE, HOOK_RUNS, HOOK_DONE, HOOK_FAILED };
 
 struct note { /* of one container of the spec, in the order of plan_members */
@@ -44,10 +49,11 @@ struct note { /* of one container of the spec, in the order of plan_members */
 
 struct run {
     char *uid;
-    cJSON *newest; /* as the cluster has it; lock */
-    bool is_gone;  /* there; lock */
-    bool is_moved; /* the engine told of a container since the last pass began; lock */
-    char *ip;      /* of the sandbox; lock; "" = none */
+    cJSON *newest;            /* as the cluster has it; lock */
+    bool is_gone;             /* there; lock */
+    int busy[HANDLER_QUEUES]; /* workers; lock */
+    bool is_moved;            /* the engine told of a container since the last pass began; lock */
+    char *ip;                 /* of the sandbox; lock; "" = none */
     /* What it has was looked at, and commands from before are ended; so new ones may come. Written
      * by its worker with the lock held. */
     bool is_settled;
@@ -88,7 +94,8 @@ struct runner {
     pthread_mutex_t lock;
     struct map *runs; /* uid to struct run */
     int accepted;     /* of them */
-    bool is_listed;   /* the cluster's Pods are known */
+    int busy[HANDLER_QUEUES];
+    bool is_listed; /* the cluster's Pods are known */
 };
 
 int64_t run_now_ms(const struct runner *r); /* unix */
@@ -156,6 +163,11 @@ void handler_target_fini(struct handler_target *t);
 /* Errors: it failed, with what it said. */
 int handler_run(struct runner *r, const struct handler_target *t, const cJSON *action,
                 int64_t timeout_ms, struct err *err);
+/* Before and after a call that may take long: a Pod has a worker whatever others do, and more than
+ * one as long as half of them are free, so that one Pod's commands that hang hold up no other's.
+ * False = not yet. */
+bool handler_enter(struct runner *r, const char *uid, enum handler_queue queue);
+void handler_leave(struct runner *r, const char *uid, enum handler_queue queue);
 /* Of a container that runs; false when it does not. Takes the lock. */
 bool handler_find(struct runner *r, const char *uid, const char *container,
                   struct handler_target *ret);

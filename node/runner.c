@@ -20,8 +20,6 @@
 #define STEPS_MAX 1000       /* of one pass: more than a Pod has containers */
 #define KEY_CLAIMS "/claims" /* no node has such a name */
 #define NETWORK_MS 1000      /* before rules that are not in force are asked for again */
-#define HOOK_WORKERS 8
-#define PROBE_WORKERS 8
 
 /* ---- the cluster's news ---- */
 
@@ -317,15 +315,16 @@ static int report(struct runner *r, struct run *run, const struct plan *plan, st
     return report_status(r, run, plan, reason, message, err);
 }
 
-/* Takes a place on the node; false when there is none. */
+/* Takes a place on the node, as long as it has not ended; false when there is none. */
 static bool accept(struct runner *r, struct run *run)
 {
+    bool needs_room = phase_of(run->pod) < PHASE_SUCCEEDED;
     pthread_mutex_lock(&r->lock);
-    bool has_room = run->is_accepted || r->accepted < r->config.pods;
-    r->accepted += has_room && !run->is_accepted;
+    bool has_room = needs_room && (run->is_accepted || r->accepted < r->config.pods);
+    r->accepted += has_room - run->is_accepted;
     run->is_accepted = has_room;
     pthread_mutex_unlock(&r->lock);
-    return has_room;
+    return has_room || !needs_room;
 }
 
 /* Of one that has ended, what was said then stays: nothing of it may be left here, and nobody knows
@@ -560,8 +559,8 @@ int runner_start(const struct runner_config *config, struct runner **ret, struct
     pthread_mutex_init(&r->lock, NULL);
     r->runs = map_new();
     r->pods = make_loop(r, "pods", config->workers, work);
-    r->probes = make_loop(r, "probes", PROBE_WORKERS, prober_work);
-    r->hooks = make_loop(r, "hooks", HOOK_WORKERS, hook_work);
+    r->probes = make_loop(r, "probes", HANDLER_WORKERS, prober_work);
+    r->hooks = make_loop(r, "hooks", HANDLER_WORKERS, hook_work);
     r->node = make_loop(r, "node", 1, node_work);
     if (config->relay)
         relay_start(config->relay, network_lets_in, r);

@@ -193,13 +193,6 @@ static int need_image(struct runner *r, struct run *run, struct note *note, cons
 
 /* ---- one container ---- */
 
-static bool is_root(const char *user)
-{
-    int64_t number;
-    SCOPED_FREE char *name = xstrndup(user, strcspn(user, ":"));
-    return str_to_i64(name, &number) < 0 || number == 0;
-}
-
 /* The create call, from everything that the spec refers to. */
 static int make_call(struct runner *r, struct run *run, const struct plan *plan, size_t at,
                      const struct podman_image *image, cJSON **ret, struct err *err)
@@ -226,7 +219,8 @@ static int make_call(struct runner *r, struct run *run, const struct plan *plan,
                                 .mounts = mounts,
                                 .attempt = attempt,
                                 .step = m->step,
-                                .runs_as_root = is_root(image->user),
+                                .image_user = image->user,
+                                .image_annotations = image->annotations,
                             },
                             ret, err);
 }
@@ -270,7 +264,7 @@ void start_member(struct runner *r, struct run *run, const struct plan *plan, si
     SCOPED(podman_image_fini) struct podman_image image = {0};
     SCOPED(json_free_p) cJSON *call = NULL;
     SCOPED_FREE char *id = NULL;
-    if (m->now && m->now->state == INSTANCE_CREATED) {
+    if (m->now && m->now->state == INSTANCE_CREATED && !plan_is_stale(plan, m->now)) {
         start_created(r, run, note, m->now->id);
         return;
     }

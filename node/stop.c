@@ -50,14 +50,17 @@ static int64_t grace_ms(const struct runner *r, const struct run *run, const str
     return seconds_ms(grace_s);
 }
 
-static void signal_it(struct runner *r, const struct run *run, const struct instance *i, int number)
+/* True when it has it, or is no more. */
+static bool signal_it(struct runner *r, const struct run *run, const struct instance *i, int number)
 {
     SCOPED(err_fini) struct err err = {0};
     SCOPED_FREE char *text = xasprintf("%d", number);
     int rc = podman_signal(r->config.podman, i->id, text, &err);
-    if (rc < 0 && rc != -ERR_CONFLICT && rc != -ERR_NOT_FOUND)
+    bool is_good = rc == 0 || rc == -ERR_CONFLICT || rc == -ERR_NOT_FOUND;
+    if (!is_good)
         log_warn("signal failed pod=%s container=%s, trying again: %s", run->uid, i->name,
                  err_text(&err));
+    return is_good;
 }
 
 static enum hook_state pre_stop_state(struct runner *r, struct note *note)
@@ -99,8 +102,9 @@ void stop_member(struct runner *r, struct run *run, const struct member *m, int6
         return;
     }
     if (!note->is_signalled && pre_stop_state(r, note) != HOOK_RUNS) {
-        signal_it(r, run, m->now, m->now->stop_signal);
-        note->is_signalled = true;
+        note->is_signalled = signal_it(r, run, m->now, m->now->stop_signal);
+        if (!note->is_signalled)
+            wake_in(wait_ms, KILL_AGAIN_MS);
     }
     wake_in(wait_ms, left_ms);
 }

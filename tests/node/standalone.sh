@@ -101,6 +101,43 @@ t "of claims' folders only that of a claim is left" within 30 only_kept
 is "with its data" 1 "$(grep -c started "$DATA/claims/$KEPT/starts")"
 is "and what somebody gave away has kept what was written" written "$(cat "$WORK/shelf/file")"
 
+# ---- the machine goes down ----
+
+# machine_down: server, node, engine, its monitors and all containers at once; what a restart takes with it besides is taken away.
+machine_down() {
+    local pids place
+    pids=$(node_podman ps -q | xargs -r env CONTAINERS_CONF="$DATA/containers.conf" CONTAINERS_STORAGE_CONF="$DATA/storage.conf" podman \
+        --root="$DATA/storage" --runroot="$DATA/run" --tmpdir="$DATA/tmp" --storage-driver="$DRIVER" inspect --format '{{.State.ConmonPid}} {{.State.Pid}}')
+    server_kill
+    node_kill 9
+    # The monitors first, so that they tell nobody how the containers end.
+    for pid in $(awk '{ print $1 }' <<<"$pids") $(awk '{ print $2 }' <<<"$pids"); do kill -9 "$pid"; done
+    within 20 engine_rests
+    for place in "$DATA/storage" "$DATA/pods" /run/netns; do
+        awk -v at="$place/" 'index($5, at) == 1 { print $5 }' /proc/self/mountinfo | sort -r | xargs -r -n 1 umount -l
+    done
+    rm -f /run/netns/* "$DATA/boot-id"
+    ip link delete sandbox0
+}
+pod once 'del(.spec.nodeName) | .spec.restartPolicy = "Never" | .spec.volumes = [{name: "v", hostPath: {path: "'"$WORK/shelf"'"}}] |
+    main(.volumeMounts = [{name: "v", mountPath: "/v"}]) | run("echo begun >> /v/once; sleep 100000")'
+comes "a Pod runs that is to run once" once "$READY"
+UID_BEFORE=$(get "$POD" .metadata.uid)
+machine_down
+standalone_up
+real_node_up "server and node start when the machine does"
+comes "what was to run once has failed" once '.status.phase == "Failed"'
+is "with a reason" "137 ContainerStatusUnknown" "$(get once '.status.containerStatuses[0].state.terminated | "\(.exitCode) \(.reason)"')"
+is "and has not run again" 1 "$(grep -c begun "$WORK/shelf/once")"
+pod_delete once
+comes "what runs for ever runs again" "$POD" "$READY and .status.containerStatuses[0].restartCount == 1 and .metadata.uid == \"$UID_BEFORE\""
+is "in another container" no "$([ "$ID" = "$(container "$POD")" ] && echo yes || echo no)"
+ready "the example as well" "$SANDBOXES/sandboxes/hello"
+IP=$(kube GET "$SANDBOXES/sandboxes/hello" | jq -r '.status.podIPs[0]')
+like "it serves its page at the address that it has now" "^hello from hello, first started" "$(curl -s --max-time 10 "http://$IP:8080/")"
+is "which is what its name leads to" "$IP" "$(inside "$POD" nslookup hello.default.svc.cluster.local | awk '/^Address/ { a = $NF } END { print a }')"
+t "the pool is full again" within 90 pool_is_full
+
 # ---- the end ----
 
 kube DELETE "$SANDBOXES/sandboxes/hello" >/dev/null

@@ -55,6 +55,7 @@ static const struct {
      "[{\"type\":\"nofile\",\"soft\":10,\"hard\":10},{\"type\":\"nproc\",\"soft\":20,\"hard\":20}"
      "]"},
     {"\"x\":1", "privileged", NULL},
+    {"\"x\":1", "healthconfig", "{\"Test\":[\"NONE\"]}"}, /* else the image's is run */
 };
 
 START_TEST(test_row)
@@ -103,14 +104,20 @@ END_TEST
 START_TEST(test_who_must_not_be_root_is_not)
 {
     static const struct {
-        const char *security;
-        bool image_is_root, is_refused;
+        const char *security, *image_user;
+        const char *user; /* that it runs as; "" = the image's, NULL = refused */
     } cases[] = {
-        {"{\"runAsNonRoot\":true}", true, true},
-        {"{\"runAsNonRoot\":true}", false, false},
-        {"{\"runAsNonRoot\":true,\"runAsUser\":0}", false, true},
-        {"{\"runAsNonRoot\":true,\"runAsUser\":1}", true, false},
-        {"{}", true, false},
+        {"{\"runAsNonRoot\":true}", "", NULL},
+        {"{\"runAsNonRoot\":true}", "0:5", NULL},
+        {"{\"runAsNonRoot\":true}", "app", NULL},
+        {"{\"runAsNonRoot\":true}", "7:8", ""},
+        {"{\"runAsNonRoot\":true,\"runAsUser\":0}", "7", NULL},
+        {"{\"runAsNonRoot\":true,\"runAsUser\":1}", "", "1"},
+        {"{\"runAsNonRoot\":true,\"runAsGroup\":6}", "7:8", "7:6"},
+        {"{\"runAsNonRoot\":true,\"runAsGroup\":6}", "", NULL},
+        {"{\"runAsGroup\":6}", "app:8", "app:6"},
+        {"{\"runAsGroup\":6}", "", "0:6"},
+        {"{}", "", ""},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         SCOPED(json_free_p) cJSON *pod = json_object(), *call = NULL;
@@ -118,16 +125,44 @@ START_TEST(test_who_must_not_be_root_is_not)
         SCOPED(err_fini) struct err err = {0};
         json_set_at(pod, "spec.securityContext", tree_of(cases[i].security));
         struct create_common common = common_of(pod);
-        int rc =
-            create_container(&common,
-                             &(struct create_container){.spec = spec,
-                                                        .image = "i",
-                                                        .pause_id = "p",
-                                                        .env = empty,
-                                                        .mounts = empty,
-                                                        .runs_as_root = cases[i].image_is_root},
-                             &call, &err);
-        ck_assert_msg(rc == (cases[i].is_refused ? -ERR_FORBIDDEN : 0), "%s", cases[i].security);
+        int rc = create_container(&common,
+                                  &(struct create_container){.spec = spec,
+                                                             .image = "i",
+                                                             .pause_id = "p",
+                                                             .env = empty,
+                                                             .mounts = empty,
+                                                             .image_user = cases[i].image_user},
+                                  &call, &err);
+        ck_assert_msg(rc == (cases[i].user ? 0 : -ERR_FORBIDDEN), "%s", cases[i].security);
+        if (cases[i].user)
+            ck_assert_str_eq(json_str_or(call, "user", ""), cases[i].user);
+    }
+}
+END_TEST
+
+START_TEST(test_an_image_sets_nothing_of_the_runtime)
+{
+    static const struct {
+        const char *annotations;
+        int rc;
+    } cases[] = {
+        {"{\"org.opencontainers.image.title\":\"x\",\"dev.example.run.oci\":\"x\"}", 0},
+        {"{\"run.oci.seccomp_bpf_data\":\"x\"}", -ERR_FORBIDDEN},
+        {"{\"a\":\"x\",\"org.systemd.property.SuccessAction\":\"'reboot'\"}", -ERR_FORBIDDEN},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        SCOPED(json_free_p) cJSON *pod = json_object(), *call = NULL, *empty = json_object();
+        SCOPED(json_free_p) cJSON *spec = tree_of("{\"name\":\"m\"}");
+        SCOPED(json_free_p) cJSON *annotations = tree_of(cases[i].annotations);
+        struct create_common common = common_of(pod);
+        struct create_container c = {.spec = spec,
+                                     .image = "i",
+                                     .pause_id = "p",
+                                     .env = empty,
+                                     .mounts = empty,
+                                     .image_annotations = annotations};
+        ck_assert_msg(create_container(&common, &c, &call, NULL) == cases[i].rc, "%s",
+                      cases[i].annotations);
     }
 }
 END_TEST
@@ -135,5 +170,6 @@ END_TEST
 SUITE(create)
 {
     LOOP("fields", test_row, 0, ARRAY_LEN(rows));
-    TESTS("create", test_labels_say_whose_it_is, test_who_must_not_be_root_is_not);
+    TESTS("create", test_labels_say_whose_it_is, test_who_must_not_be_root_is_not,
+          test_an_image_sets_nothing_of_the_runtime);
 }

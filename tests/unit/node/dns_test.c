@@ -19,6 +19,9 @@ static const struct {
            "{\"addresses\": [\"10.90.0.6\"], \"hostname\": \"a\"}"),
      "10.90.0.6 web.team.svc.cluster.local\n10.90.0.6 a.web.team.svc.cluster.local\n"},
     {SLICE("{\"addresses\": [7]}, {}"), ""},
+    {SLICE("{\"addresses\": [\"10.90.0.5 example.org\\n10.90.0.6\"]}"), ""}, /* a line of its own */
+    {SLICE("{\"addresses\": [\"10.90.0.5\"], \"hostname\": \"a example.org\"}"),
+     "10.90.0.5 web.team.svc.cluster.local\n"},
     {"{\"metadata\": {\"namespace\": \"team\"}, \"endpoints\": [{\"addresses\": [\"10.90.0.5\"]}]}",
      ""},
     {"{}", ""},

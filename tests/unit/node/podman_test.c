@@ -156,8 +156,34 @@ START_TEST(test_inspection_becomes_an_instance)
 }
 END_TEST
 
+/* As the engine shows them after a restart of the machine. */
+START_TEST(test_what_ran_when_the_machine_went_down_has_ended)
+{
+    static const struct {
+        const char *started;
+        enum instance_state state;
+    } cases[] = {{"2026-01-02T03:04:06Z", INSTANCE_EXITED},
+                 {"0001-01-01T00:00:00Z", INSTANCE_CREATED}};
+    for (size_t n = 0; n < ARRAY_LEN(cases); n++) {
+        SCOPED_FREE char *text = xasprintf(
+            "{\"State\":{\"Status\":\"created\",\"ExitCode\":0,\"StartedAt\":\"%s\",\"FinishedAt\":"
+            "\"0001-01-01T00:00:00Z\"}}",
+            cases[n].started);
+        SCOPED(json_free_p) cJSON *tree = NULL;
+        SCOPED(instance_fini) struct instance i = {0};
+        ck_assert_int_eq(json_parse_str(text, &tree, NULL), 0);
+        instance_read(tree, "net", &i);
+        ck_assert_int_eq(i.state, cases[n].state);
+        if (i.state == INSTANCE_EXITED) {
+            ck_assert_int_eq(i.exit_code, 137);
+            ck_assert_str_eq(i.reason, "ContainerStatusUnknown");
+        }
+    }
+}
+END_TEST
+
 SUITE(podman)
 {
     TESTS("podman", test_images, test_containers, test_command, test_nobody_there,
-          test_inspection_becomes_an_instance);
+          test_inspection_becomes_an_instance, test_what_ran_when_the_machine_went_down_has_ended);
 }

@@ -8,6 +8,7 @@ static const struct {
 } containers[] = {
     {"{}", NULL},
     {"{\"limits\":{\"memory\":\"64Mi\"}}", "{\"memory\":{\"limit\":67108864}}"},
+    {"{\"limits\":{\"memory\":\"1m\"}}", "{\"memory\":{\"limit\":1}}"}, /* 0 would be none */
     {"{\"limits\":{\"cpu\":\"250m\"}}",
      "{\"cpu\":{\"shares\":256,\"period\":100000,\"quota\":25000}}"},
     {"{\"limits\":{\"cpu\":2},\"requests\":{\"cpu\":\"1m\"}}",
