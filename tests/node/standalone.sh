@@ -114,9 +114,9 @@ machine_down() {
     for pid in $(awk '{ print $1 }' <<<"$pids") $(awk '{ print $2 }' <<<"$pids"); do kill -9 "$pid"; done
     within 20 engine_rests
     for place in "$DATA/storage" "$DATA/pods" /run/netns; do
-        awk -v at="$place/" 'index($5, at) == 1 { print $5 }' /proc/self/mountinfo | sort -r | xargs -r -n 1 umount -l
+        awk -v at="$place/" 'index($5, at) == 1 { print $5 }' /proc/self/mountinfo | sort -r | xargs -r -n 1 umount -l 2>/dev/null
     done
-    rm -f /run/netns/* "$DATA/boot-id"
+    rm -rf /run/netns/* /var/lib/cni/networks "$DATA/boot-id" # the addresses: as Podman tells systemd-tmpfiles
     ip link delete sandbox0
 }
 pod once 'del(.spec.nodeName) | .spec.restartPolicy = "Never" | .spec.volumes = [{name: "v", hostPath: {path: "'"$WORK/shelf"'"}}] |
