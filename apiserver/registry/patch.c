@@ -3,7 +3,7 @@
  * when it parses. */
 #include "apiserver/registry/patch.h"
 
-#include "apiserver/base/json.h"
+#include "apiserver/base/json_members.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/base/str.h"
 
@@ -235,6 +235,32 @@ static bool apply(cJSON **doc, const struct operation *o, size_t *copied)
     return strcmp(o->op, "copy") == 0 && copy(*doc, o, copied);
 }
 
+/* Members and items that are passed on the way to the place. */
+static size_t steps_to(cJSON *doc, const char *path)
+{
+    size_t n = json_len(doc);
+    for (const char *at = path ? strchr(path, '/') : NULL; at && doc;) {
+        const char *end = strchrnul(++at, '/');
+        SCOPED_FREE char *token = unescape(at, (size_t)(end - at));
+        doc = child_of(doc, token);
+        n += json_len(doc);
+        at = *end ? end : NULL;
+    }
+    return n;
+}
+
+/* A long list is walked through with each operation, so many of them are dear. */
+static int check_steps(cJSON *doc, const struct operation *o, size_t *steps, struct err *err)
+{
+    *steps += steps_to(doc, o->path) + steps_to(doc, o->from);
+    if (*steps <= PATCH_STEPS_MAX)
+        return 0;
+    return err_set(err, ERR_TOO_LARGE,
+                   "Request entity too large: the operations of the JSON patch pass more than %d "
+                   "items",
+                   PATCH_STEPS_MAX);
+}
+
 static int check_size(const cJSON *patch, struct err *err)
 {
     size_t n = json_len(patch);
@@ -250,7 +276,7 @@ int patch_json(const cJSON *doc, const cJSON *patch, cJSON **ret, struct err *er
 {
     SCOPED(json_free_p) cJSON *work = json_copy(doc);
     const cJSON *item;
-    size_t copied = 0;
+    size_t copied = 0, steps = 0;
     if (check_size(patch, err) < 0)
         return -ERR_TOO_LARGE;
     cJSON_ArrayForEach(item, patch)
@@ -259,6 +285,8 @@ int patch_json(const cJSON *doc, const cJSON *patch, cJSON **ret, struct err *er
                               .path = json_str(item, "path"),
                               .from = json_str(item, "from"),
                               .value = json_get(item, "value")};
+        if (check_steps(work, &o, &steps, err) < 0)
+            return -ERR_TOO_LARGE;
         if (apply(&work, &o, &copied))
             continue;
         err_set(err, ERR_INVALID, "the server rejected our request due to an error in our request");
@@ -268,19 +296,30 @@ int patch_json(const cJSON *doc, const cJSON *patch, cJSON **ret, struct err *er
     return 0;
 }
 
+static cJSON *ensure_object(struct json_members *m, const char *name)
+{
+    cJSON *present = json_members_get(m, name);
+    if (cJSON_IsObject(present))
+        return present;
+    cJSON *made = json_object();
+    json_members_set(m, name, made);
+    return made;
+}
+
 /* Members of patch go into target, which is an object. */
 static void merge_into(cJSON *target, const cJSON *patch)
 {
+    SCOPED(json_members_fini)
+    struct json_members members = json_members_of(target, json_len(patch));
     const cJSON *member;
     cJSON_ArrayForEach(member, patch)
     {
-        if (cJSON_IsNull(member)) {
-            json_remove(target, member->string);
-        } else if (cJSON_IsObject(member)) {
-            merge_into(json_ensure_object(target, member->string), member);
-        } else {
-            json_set(target, member->string, json_copy(member));
-        }
+        if (cJSON_IsNull(member))
+            json_members_remove(&members, member->string);
+        else if (cJSON_IsObject(member))
+            merge_into(ensure_object(&members, member->string), member);
+        else
+            json_members_set(&members, member->string, json_copy(member));
     }
 }
 

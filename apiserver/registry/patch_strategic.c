@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "apiserver/base/json.h"
+#include "apiserver/base/json_members.h"
 #include "apiserver/base/map.h"
 #include "apiserver/base/mem.h"
 #include "openapi/kinds.h"
@@ -173,6 +173,13 @@ static void delete_values(cJSON *list, const cJSON *values)
     map_free(gone);
 }
 
+/* Behind those of to. */
+static void move_items(cJSON *to, cJSON *from)
+{
+    while (from->child)
+        json_push(to, json_detach_item(from, from->child));
+}
+
 /* The items in the order that is asked for; those it does not name stay before what they stood
  * before. */
 static void order_list(cJSON *list, const cJSON *order, const char *merge_key)
@@ -180,7 +187,6 @@ static void order_list(cJSON *list, const cJSON *order, const char *merge_key)
     SCOPED(json_free_p) cJSON *rest = json_array();
     struct map *wanted = index_items(order, merge_key), *named = map_new();
     const cJSON *o;
-    size_t at = 0;
     while (list->child) {
         cJSON *item = json_detach_item(list, list->child);
         SCOPED_FREE char *key = item_key(item, merge_key);
@@ -196,24 +202,25 @@ static void order_list(cJSON *list, const cJSON *order, const char *merge_key)
             json_push(list, json_detach_item(rest, item));
     }
     /* What the order does not name came from the server, and goes to the front as it was there. */
-    while (rest->child)
-        json_insert(list, at++, json_detach_item(rest, rest->child));
+    move_items(rest, list);
+    move_items(list, rest);
     map_free(wanted);
     map_free(named);
 }
 
 /* ---- objects ---- */
 
-static int merge_member(cJSON *target, const cJSON *patch, const struct field *f, struct err *err)
+static int merge_member(struct json_members *target, const cJSON *patch, const struct field *f,
+                        struct err *err)
 {
-    cJSON *present = json_get(target, patch->string), *fresh = NULL;
+    cJSON *present = json_members_get(target, patch->string), *fresh = NULL;
     if (cJSON_IsNull(patch)) {
-        json_remove(target, patch->string);
+        json_members_remove(target, patch->string);
         return 0;
     }
     if (cJSON_IsObject(patch) && cJSON_IsObject(present)) {
         if (strcmp(directive_of(patch), "delete") == 0) {
-            json_remove(target, patch->string);
+            json_members_remove(target, patch->string);
             return 0;
         }
         return merge_object(present, patch, f, err);
@@ -221,26 +228,35 @@ static int merge_member(cJSON *target, const cJSON *patch, const struct field *f
     bool is_merged = f && f->type == F_LIST && f->merge_key && cJSON_IsArray(patch);
     if (is_merged) {
         if (!cJSON_IsArray(present))
-            json_set(target, patch->string, json_array());
-        return merge_list(json_get(target, patch->string), patch, f, err);
+            json_members_set(target, patch->string, json_array());
+        return merge_list(json_members_get(target, patch->string), patch, f, err);
     }
     if (fresh_value(patch, f, &fresh, err) < 0)
         return -(int)err->code;
-    json_set(target, patch->string, fresh);
+    json_members_set(target, patch->string, fresh);
     return 0;
 }
 
-static void keep_only(cJSON *target, const cJSON *names)
+static void keep_only(struct json_members *target, const cJSON *names)
 {
-    for (cJSON *m = target->child, *next; m; m = next) {
-        next = m->next;
-        if (!json_has_str(names, m->string))
-            json_remove_node(target, m);
+    struct map *kept = map_new();
+    const cJSON *name;
+    cJSON_ArrayForEach(name, names)
+    {
+        if (cJSON_IsString(name))
+            map_put(kept, name->valuestring, target);
     }
+    for (cJSON *m = target->object->child, *next; m; m = next) {
+        next = m->next;
+        if (!map_get(kept, m->string))
+            json_members_remove(target, m->string);
+    }
+    map_free(kept);
 }
 
 /* What steers the lists beside it; before the members are merged and after. */
-static void steer(cJSON *target, const cJSON *patch, const struct field *f, bool is_after)
+static void steer(const struct json_members *target, const cJSON *patch, const struct field *f,
+                  bool is_after)
 {
     const cJSON *m;
     cJSON_ArrayForEach(m, patch)
@@ -251,7 +267,7 @@ static void steer(cJSON *target, const cJSON *patch, const struct field *f, bool
             continue;
         const char *name = m->string + strlen(prefix);
         const struct field *row = member_field(f, name, &space);
-        cJSON *list = json_get(target, name);
+        cJSON *list = json_members_get(target, name);
         if (!cJSON_IsArray(list))
             continue;
         if (!is_after)
@@ -270,18 +286,20 @@ static int merge_object(cJSON *target, const cJSON *patch, const struct field *f
         while (target->child)
             json_remove_node(target, target->child);
     }
-    steer(target, patch, f, false);
+    SCOPED(json_members_fini)
+    struct json_members members = json_members_of(target, json_len(patch) + json_len(names));
+    steer(&members, patch, f, false);
     cJSON_ArrayForEach(m, patch)
     {
         struct field space;
         if (rc < 0)
             return rc;
         if (!is_directive(m->string))
-            rc = merge_member(target, m, member_field(f, m->string, &space), err);
+            rc = merge_member(&members, m, member_field(f, m->string, &space), err);
     }
     if (rc == 0 && cJSON_IsArray(names))
-        keep_only(target, names);
-    steer(target, patch, f, true);
+        keep_only(&members, names);
+    steer(&members, patch, f, true);
     return rc;
 }
 

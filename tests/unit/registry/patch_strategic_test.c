@@ -79,7 +79,50 @@ START_TEST(test_row)
 }
 END_TEST
 
+#define MANY 100000
+
+static void put_number(struct buf *out, const char *before, int i, const char *behind)
+{
+    buf_printf(out, "%s'%s%d'%s", i ? "," : "", before, i, behind);
+}
+
+/* Takes minutes when each member, or each item's place, is looked for among all. */
+START_TEST(test_many)
+{
+    SCOPED(buf_fini) struct buf doc_text = {0}, patch_text = {0}, wanted_text = {0};
+    buf_puts(&doc_text, "{'metadata':{'finalizers':[");
+    for (int i = 0; i < MANY; i++)
+        put_number(&doc_text, "f", i, "");
+    buf_puts(&doc_text, "],'labels':{");
+    buf_puts(&patch_text, "{'metadata':{'$setElementOrder/finalizers':['f1','f0'],"
+                          "'labels':{'$retainKeys':[");
+    buf_puts(&wanted_text, "{'metadata':{'labels':{");
+    for (int i = 0; i < MANY; i++) {
+        put_number(&doc_text, "x", i, ":'1'");
+        put_number(&patch_text, "x", 2 * i, "");
+        put_number(&wanted_text, "x", 2 * i, i < MANY / 2 ? ":'1'" : ":'2'");
+    }
+    buf_puts(&doc_text, "}}}");
+    buf_puts(&patch_text, "]");
+    for (int i = MANY / 2; i < MANY; i++)
+        put_number(&patch_text, "x", 2 * i, ":'2'");
+    buf_puts(&patch_text, "}}}");
+    buf_puts(&wanted_text, "}}}");
+    SCOPED(json_free_p)
+    cJSON *doc = parse(buf_cstr(&doc_text)), *patch = parse(buf_cstr(&patch_text)), *result = NULL,
+          *wanted = parse(buf_cstr(&wanted_text));
+    ck_assert_int_eq(patch_strategic(doc, patch, &shape_pod, &result, NULL), 0);
+    ck_assert(json_equal(json_at(result, "metadata.labels"), json_at(wanted, "metadata.labels")));
+    const cJSON *order = json_at(result, "metadata.finalizers");
+    ck_assert_str_eq(order->child->valuestring, "f2");
+    ck_assert_str_eq(order->child->prev->valuestring, "f0");
+    ck_assert_str_eq(order->child->prev->prev->valuestring, "f1");
+    ck_assert_uint_eq(json_len(order), MANY);
+}
+END_TEST
+
 SUITE(patch_strategic)
 {
+    TESTS("many", test_many);
     LOOP("rows", test_row, 0, ARRAY_LEN(rows));
 }

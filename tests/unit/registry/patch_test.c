@@ -165,6 +165,34 @@ START_TEST(test_merge)
 }
 END_TEST
 
+static void set_many(cJSON *object, int from, int to, int64_t value)
+{
+    for (int i = from; i < to; i++) {
+        SCOPED_FREE char *name = xasprintf("k%d", i);
+        json_add(object, name, json_int(value));
+    }
+}
+
+#define MANY 200000
+
+/* Takes minutes when each member is looked for among all. */
+START_TEST(test_merge_many)
+{
+    SCOPED(json_free_p)
+    cJSON *doc = json_object(), *patch = json_object(), *expected = json_object(), *result = NULL;
+    set_many(doc, 0, MANY, 1);
+    set_many(patch, MANY / 2, MANY * 3 / 2, 2);
+    json_add(patch, "gone", json_null());
+    json_add(doc, "gone", json_int(1));
+    json_add(patch, "inside", parse("{\"a\":{\"b\":1,\"c\":null}}"));
+    set_many(expected, 0, MANY / 2, 1);
+    set_many(expected, MANY / 2, MANY * 3 / 2, 2);
+    json_add(expected, "inside", parse("{\"a\":{\"b\":1}}"));
+    patch_merge(doc, patch, &result);
+    ck_assert(json_equal(result, expected));
+}
+END_TEST
+
 static cJSON *many_operations(size_t n)
 {
     cJSON *list = json_array();
@@ -186,6 +214,24 @@ START_TEST(test_too_many)
 }
 END_TEST
 
+/* Many operations on a long list are, before they take minutes. */
+START_TEST(test_too_long_ways)
+{
+    SCOPED(json_free_p)
+    cJSON *doc = parse("{\"a\":[]}"), *patch = json_array(), *result = NULL;
+    SCOPED(err_fini) struct err err = {0};
+    for (int i = 0; i < PATCH_STEPS_MAX / 1000; i++)
+        json_push(json_get(doc, "a"), json_null());
+    for (int i = 0; i < 999; i++)
+        json_push(patch, parse("{\"op\":\"test\",\"path\":\"/a/1\",\"value\":null}"));
+    ck_assert_int_eq(patch_json(doc, patch, &result, &err), 0);
+    json_push(patch, parse("{\"op\":\"copy\",\"from\":\"/a/0\",\"path\":\"/a/0\"}"));
+    ck_assert_int_eq(patch_json(doc, patch, &result, &err), -ERR_TOO_LARGE);
+    ck_assert_str_eq(err_text(&err), "Request entity too large: the operations of the JSON patch "
+                                     "pass more than 20000000 items");
+}
+END_TEST
+
 /* Doubling a document again and again is stopped. */
 START_TEST(test_copy_growth)
 {
@@ -203,5 +249,5 @@ SUITE(patch)
 {
     LOOP("json", test_json, 0, ARRAY_LEN(json_rows));
     LOOP("merge", test_merge, 0, ARRAY_LEN(merge_rows));
-    TESTS("limits", test_too_many, test_copy_growth);
+    TESTS("limits", test_too_many, test_too_long_ways, test_copy_growth, test_merge_many);
 }
