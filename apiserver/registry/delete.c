@@ -206,6 +206,8 @@ static int terminate_object(struct deleter *d, cJSON *tree, cJSON *take_finalize
 }
 
 #define GRACE_S 30 /* of a Pod that says none. Source: Kubernetes' default of its spec */
+/* So that its end is a time that clients can read. */
+#define GRACE_MAX_S ((int64_t)INT32_MAX)
 
 /* Seconds that whoever runs the object has to end it: what was asked for, else what it says itself;
  * none where nobody runs it, and never more than were given before. */
@@ -219,7 +221,8 @@ static int64_t grace_of(const struct deleter *d, const cJSON *tree)
     int64_t grace_s = d->opts->has_grace ? d->opts->grace_s : own > 0 ? own : 1;
     int64_t before = json_i64_or(tree, "metadata.deletionGracePeriodSeconds", grace_s);
     bool is_marked = json_str(tree, "metadata.deletionTimestamp") != NULL;
-    return is_marked && before < grace_s ? before : grace_s;
+    grace_s = is_marked && before < grace_s ? before : grace_s;
+    return grace_s < GRACE_MAX_S ? grace_s : GRACE_MAX_S;
 }
 
 static int delete_once(struct deleter *d, struct err *err)

@@ -1,10 +1,17 @@
 /* Create, update and delete: the rules of docs/kubernetes-api.md 15, 17 to 19, 21. */
+#include "openapi/kinds/builtin.h"
 #include "tests/lib/world.h"
 
 static struct world w;
 
 static void start(void)
 {
+    world_start(&w, NULL);
+}
+
+static void start_with_pods(void)
+{
+    kinds_served = kinds_standalone;
     world_start(&w, NULL);
 }
 
@@ -632,6 +639,40 @@ START_TEST(test_warnings)
 }
 END_TEST
 
+static const struct grace_row {
+    const char *own;    /* what the Pod says */
+    int64_t given;      /* what its deleter says; -1 = nothing */
+    const char *at, *s; /* the end, and the seconds until then */
+} grace_rows[] = {
+    {"5", -1, "\"2026-01-02T03:04:10Z\"", "5"},
+    {"0", -1, "\"2026-01-02T03:04:06Z\"", "1"},
+    {"5", 60, "\"2026-01-02T03:05:05Z\"", "60"},
+    /* longer than any calendar */
+    {"5", INT64_MAX, "\"2094-01-20T06:18:12Z\"", "2147483647"},
+    {"9223372036854775807", -1, "\"2094-01-20T06:18:12Z\"", "2147483647"},
+};
+
+START_TEST(test_grace)
+{
+    const struct grace_row *row = &grace_rows[_i];
+    SCOPED_FREE char *members = xasprintf(
+        "\"metadata\":{\"name\":\"a\"},\"spec\":{\"nodeName\":\"n\",\"containers\":[{\"name\":"
+        "\"a\",\"image\":\"b\"}],\"terminationGracePeriodSeconds\":%s}",
+        row->own);
+    struct delete_options opts = {.orphan_dependents = -1,
+                                  .has_grace = row->given >= 0,
+                                  .grace_s = row->given,
+                                  .deadline_ms = world_deadline()};
+    SCOPED(object_unref_p) struct object *pod = world_make(&w, &kind_pod, "ns", members, NULL);
+    SCOPED(object_unref_p) struct object *o = NULL;
+    bool is_gone;
+    ck_assert_int_eq(registry_delete(w.registry, &kind_pod, "ns", "a", &opts, &o, &is_gone, NULL),
+                     0);
+    ck_assert_str_eq(at(o, "metadata.deletionTimestamp"), row->at);
+    ck_assert_str_eq(at(o, "metadata.deletionGracePeriodSeconds"), row->s);
+}
+END_TEST
+
 SUITE(write)
 {
     TCase *tc = tcase_create("world");
@@ -664,4 +705,8 @@ SUITE(write)
         tcase_add_test(tc, tests[i]);
     tcase_add_loop_test(tc, test_policy, 0, ARRAY_LEN(policies));
     suite_add_tcase(s, tc);
+    TCase *pods = tcase_create("pods");
+    tcase_add_checked_fixture(pods, start_with_pods, stop);
+    tcase_add_loop_test(pods, test_grace, 0, ARRAY_LEN(grace_rows));
+    suite_add_tcase(s, pods);
 }
