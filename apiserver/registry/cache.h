@@ -184,9 +184,9 @@ struct wake_list { /* starts as {0} */
 void watches_note(struct table *t, struct wake_list *wake);
 /* Wakes them, without any lock, and empties the list. */
 void wake_list_run(struct registry *r, struct wake_list *wake);
-void watches_expire(
-    struct registry *r,
-    int64_t rev); /* every watch ends with 410: its position is lost; rev = the new load's */
+/* With the table's lock held for writing: its watches end with 410, for their position is lost; rev
+ * = the new load's. */
+void watches_expire(struct table *t, int64_t rev, struct wake_list *wake);
 void watches_end(struct registry *r); /* every watch ends cleanly */
 void *watch_timer_run(void *registry);
 

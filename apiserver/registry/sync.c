@@ -76,8 +76,9 @@ static void tables_free(struct registry *r, struct table *tables)
     free(tables);
 }
 
-/* Gives the table what was loaded for it; what it had goes with loaded. */
-static void table_take(struct table *t, struct table *loaded, int64_t rev)
+/* Gives the table what was loaded for it; what it had goes with loaded. In the same moment watches
+ * hear that they have to start over: a bookmark in between would tell them that they have all. */
+static void table_take(struct table *t, struct table *loaded, int64_t rev, struct wake_list *wake)
 {
     pthread_rwlock_wrlock(&t->lock);
     struct omap *objects = t->objects, *unreadable = t->unreadable;
@@ -90,6 +91,7 @@ static void table_take(struct table *t, struct table *loaded, int64_t rev)
     t->unreadable = loaded->unreadable;
     loaded->objects = objects;
     loaded->unreadable = unreadable;
+    watches_expire(t, rev, wake);
     pthread_rwlock_unlock(&t->lock);
 }
 
@@ -101,18 +103,17 @@ static int load(struct registry *r, struct err *err)
     for (size_t i = 0; i < r->n_tables && rc == 0; i++)
         rc = load_table(r, &loaded[i], &rev, err);
     if (rc == 0) {
+        struct wake_list wake = {0};
         for (size_t i = 0; i < r->n_tables; i++)
-            table_take(&r->tables[i], &loaded[i], rev);
+            table_take(&r->tables[i], &loaded[i], rev, &wake);
         bind_reload(r->bind, r);
         pthread_mutex_lock(&r->mutex);
-        bool is_reload = r->is_loaded;
         r->loaded_rev = rev;
         r->is_loaded = true;
         r->has_history = false;
         r->is_lost = false;
         pthread_mutex_unlock(&r->mutex);
-        if (is_reload)
-            watches_expire(r, rev);
+        wake_list_run(r, &wake);
         registry_move(r, rev);
     }
     tables_free(r, loaded);

@@ -535,22 +535,15 @@ void watch_event_fini(struct watch_event *e)
 
 /* ---- ends, bookmarks, time-outs ---- */
 
-void watches_expire(struct registry *r, int64_t rev)
+void watches_expire(struct table *t, int64_t rev, struct wake_list *wake)
 {
-    struct wake_list wake = {0};
-    for (size_t i = 0; i < r->n_tables; i++) {
-        struct table *t = &r->tables[i];
-        pthread_rwlock_wrlock(&t->lock);
-        for (struct watch *w = t->watches; w; w = w->next) {
-            if (w->min_rev >= rev || w->error.code != ERR_NONE)
-                continue; /* started after the load, or ending anyway */
-            err_set(&w->error, ERR_EXPIRED, "too old resource version: %" PRId64 " (%" PRId64 ")",
-                    w->sent_rev, rev);
-            wake_list_force(&wake, w);
-        }
-        pthread_rwlock_unlock(&t->lock);
+    for (struct watch *w = t->watches; w; w = w->next) {
+        if (w->min_rev >= rev || w->error.code != ERR_NONE)
+            continue; /* it begins behind the load, or ends anyway */
+        err_set(&w->error, ERR_EXPIRED, "too old resource version: %" PRId64 " (%" PRId64 ")",
+                w->sent_rev, rev);
+        wake_list_force(wake, w);
     }
-    wake_list_run(r, &wake);
 }
 
 void watches_end(struct registry *r)

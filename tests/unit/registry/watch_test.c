@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "apiserver/registry/bind.h"
 #include "tests/lib/world.h"
 
 static struct world w;
@@ -393,18 +394,9 @@ START_TEST(test_all_compacted_before_restart)
 }
 END_TEST
 
-/* The store forgets what was not seen yet: everything is loaded anew, watches start over. */
-START_TEST(test_lost)
+/* The store forgets what was not seen yet; returns its revision. */
+static int64_t lose_watch(void)
 {
-    object_unref(world_create(&w, "ns", "a", ""));
-    struct watch_request req = from(1), claims = from(1);
-    claims.kind = &kind_sandbox_claim;
-    struct reader r, c;
-    open_watch(&r, &req);
-    open_watch(&c, &claims);
-    ck_assert_str_eq(read_events(&r, 1), "A:a@2");
-    nothing(&r);
-    nothing(&c);
     memstore_set_watch_down(w.store, true);
     const struct store_op op = {.key = "/elsewhere", .value = "x", .value_len = 1};
     const struct store_txn txn = {.ops = &op, .n_ops = 1};
@@ -419,6 +411,22 @@ START_TEST(test_lost)
     ck_assert(!registry_is_synced(w.registry));
     ck_assert_int_eq(store_compact(w.store, rev, world_deadline(), NULL), 0);
     memstore_set_watch_down(w.store, false);
+    return rev;
+}
+
+/* Everything is loaded anew, watches start over. */
+START_TEST(test_lost)
+{
+    object_unref(world_create(&w, "ns", "a", ""));
+    struct watch_request req = from(1), claims = from(1);
+    claims.kind = &kind_sandbox_claim;
+    struct reader r, c;
+    open_watch(&r, &req);
+    open_watch(&c, &claims);
+    ck_assert_str_eq(read_events(&r, 1), "A:a@2");
+    nothing(&r);
+    nothing(&c);
+    int64_t rev = lose_watch();
     ck_assert_str_eq(read_events(&r, 2), "E:too old resource version: 2 (7) |");
     ck_assert_str_eq(read_events(&c, 2), "E:too old resource version: 1 (7) |");
     watch_close(r.watch);
@@ -431,6 +439,46 @@ START_TEST(test_lost)
     open_watch(&r, &req);
     ck_assert_str_eq(read_events(&r, 1), "A:b@8");
     watch_close(r.watch);
+}
+END_TEST
+
+static struct reader loading; /* with a watch: read from while the registry loads */
+static struct watch_event heard;
+
+/* Asked of the loaded objects, once they are in the tables. */
+static bool listen_at_load(void *ctx, const cJSON *member, struct bind_member *ret)
+{
+    (void)ctx, (void)member, (void)ret;
+    if (loading.watch)
+        ck_assert_int_eq(next(&loading, &heard), 1);
+    return false;
+}
+
+static struct bind_plan *no_plan(void *ctx, struct registry *r, const cJSON *claim)
+{
+    (void)ctx, (void)r, (void)claim;
+    return NULL;
+}
+
+/* Nor is a watch told meanwhile that it has everything. */
+START_TEST(test_lost_before_bookmark)
+{
+    const struct bind_ops ops = {.claim = &kind_sandbox_claim,
+                                 .member = &kind_sandbox,
+                                 .member_label = "x",
+                                 .describe = listen_at_load,
+                                 .plan = no_plan};
+    struct watch_request req = from(1);
+    req.bookmarks = true;
+    world_stop(&w);
+    world_start(&w, &(struct registry_config){.bookmark_period_ms = 1, .bind = &ops});
+    object_unref(world_create(&w, "ns", "a", "\"labels\":{\"x\":\"\"}"));
+    open_watch(&loading, &req);
+    ck_assert_str_eq(read_events(&loading, 1), "A:a@2");
+    world_wait_rev(&w, lose_watch());
+    ck_assert_int_eq(heard.type, WATCH_ERROR);
+    watch_event_fini(&heard);
+    watch_close(loading.watch);
 }
 END_TEST
 
@@ -618,6 +666,7 @@ SUITE(watch)
                                   test_compacted_before_restart,
                                   test_all_compacted_before_restart,
                                   test_lost,
+                                  test_lost_before_bookmark,
                                   test_bookmarks,
                                   test_timeout,
                                   test_stop,
