@@ -192,7 +192,7 @@ const struct path_check checks_pod[] = {
     {.path = "spec",
      .check = CHECK_FROZEN,
      .values = ONE_OF("containers[].image", "initContainers[].image", "activeDeadlineSeconds",
-                      "tolerations", "schedulingGates", "ephemeralContainers"),
+                      "tolerations", "schedulingGates"),
      .text = "pod updates may not change fields other than `spec.containers[*].image`,"
              "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only "
              "additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to "

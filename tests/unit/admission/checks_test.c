@@ -66,6 +66,9 @@ static const struct {
     {"an immutable field", &kind_secret, "{'type':'b'}", "{'type':'a'}",
      "type: Invalid value: \"b\": field is immutable\n"},
     {"a frozen one", &kind_pod, POD(",'env':[]"), POD(",'env':[{'name':'a'}]"), FROZEN "\n"},
+    {"containers that only an endpoint of their own may add", &kind_pod,
+     "{'spec':{'containers':[{'name':'a','image':'x'}],'ephemeralContainers':[{'name':'e'}]}}",
+     POD(""), FROZEN "\n"},
     {"and what may change in it", &kind_pod, "{'spec':{'containers':[{'name':'a','image':'y'}]}}",
      POD(""), ""},
 };
