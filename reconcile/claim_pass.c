@@ -112,5 +112,6 @@ int claim_pass(void *ctx, const char *key, struct loop_result *ret)
     if (p.rc == 0)
         p.rc = claim_time_left_ms(p.claim, run_now_ms(&p)) <= 0 ? run_end(&p) : active_pass(&p);
     ret->again_after_ms = p.again_after_ms;
+    ret->own_rev = p.own_rev;
     return p.rc;
 }

@@ -203,6 +203,7 @@ static bool apply_change(void *ctx, cJSON *object)
 int run_write(struct claim_run *p, cJSON *take_status)
 {
     struct change change = {.as = p->next};
+    SCOPED(object_unref_p) struct object *written = NULL;
     SCOPED(err_fini) struct err err = {0};
     bool became_ready = claim_set_status(p->next, take_status, &p->r->config.settings,
                                          p->observed_ms, run_now_ms(p));
@@ -220,7 +221,7 @@ int run_write(struct claim_run *p, cJSON *take_status)
                              .ctx = &change,
                              .field_manager = CLAIM_CONTROLLER,
                          },
-                         NULL, &err);
+                         &written, &err);
     CRASH_POINT(CLAIM_STATUS_WRITTEN);
     if (rc == -ERR_CONFLICT || rc == -ERR_NOT_FOUND)
         return 1;
@@ -228,6 +229,7 @@ int run_write(struct claim_run *p, cJSON *take_status)
         run_cut_off(p, "status write", &err);
         return rc;
     }
+    p->own_rev = written->rev;
     if (became_ready)
         claim_metric_ready(p->next, p->sandbox, p->observed_ms, run_now_ms(p));
     return 0;

@@ -46,6 +46,7 @@ struct claim_run {
     bool is_first_sight;
     int64_t observed_ms; /* unix */
     int64_t again_after_ms;
+    int64_t own_rev; /* see struct loop_result */
     int rc;
 };
 
@@ -55,7 +56,7 @@ const struct pass_env *run_env(const struct claim_run *p);
 int64_t run_now_ms(const struct claim_run *p);         /* unix */
 int64_t run_claim_created_ms(const cJSON *object);     /* unix; 0 = it does not say */
 void run_again(struct claim_run *p, int64_t after_ms); /* the earliest wish counts; <= 0 is none */
-void run_again_at_end(struct claim_run *p); /* of its time */
+void run_again_at_end(struct claim_run *p);            /* of its time */
 enum next run_stop(struct claim_run *p, int rc);
 /* The store or the leadership is away: nothing may be concluded, the pass comes back. */
 enum next run_cut_off(struct claim_run *p, const char *what, const struct err *err);

@@ -2,6 +2,8 @@
  * store itself, so a late index deletes nothing. Source: Kubernetes' garbage collection: an object
  * whose owners are all gone goes; orphan takes the references away instead; foregroundDeletion
  * waits for the dependents that block it. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +13,8 @@
 #include "reconcile/house_pass.h"
 #include "reconcile/peek.h"
 
-#define WAIT_MS 500 /* for dependents that take their time */
+#define WAIT_MS 500   /* for dependents that take their time */
+#define CHANGED_MS 10 /* one that changed while it was to be deleted: judge it again */
 static const char orphan[] = "orphan", foreground[] = "foregroundDeletion";
 
 /* ---- keys ---- */
@@ -145,15 +148,22 @@ static int drop_references(const struct pass_env *env, const struct object *o, c
     return house_forgive(house_change(env, o, remove_references, &removal, err), err);
 }
 
+/* Only as it was judged: who took it over meanwhile keeps it. */
 static int delete_object(const struct pass_env *env, const struct object *o,
-                         const char *propagation, struct err *err)
+                         const char *propagation, struct loop_result *ret, struct err *err)
 {
+    char rev[24];
+    snprintf(rev, sizeof rev, "%" PRId64, o->rev);
     struct pass_delete del = {.kind = o->kind,
                               .namespace_name = o->namespace_name,
                               .name = o->name,
                               .uid = o->uid,
+                              .resource_version = rev,
                               .propagation = propagation};
-    return house_forgive(pass_delete(env, &del, err), err);
+    int rc = pass_delete(env, &del, err);
+    if (rc == -ERR_CONFLICT)
+        ret->again_after_ms = CHANGED_MS;
+    return house_forgive(rc, err);
 }
 
 /* ---- what its owners ask for ---- */
@@ -161,7 +171,7 @@ static int delete_object(const struct pass_env *env, const struct object *o,
 /* What is owned goes with the last of its owners, itself in the foreground when one of them waits
  * for it and it owns something in turn; references to others that are gone go alone. */
 static int follow_owners(const struct pass_env *env, struct links *owners, const struct object *o,
-                         struct err *err)
+                         struct loop_result *ret, struct err *err)
 {
     SCOPED(json_free_p) cJSON *refs = object_peek(o, "metadata", "ownerReferences");
     char **lost = NULL, **owned = NULL;
@@ -182,7 +192,7 @@ static int follow_owners(const struct pass_env *env, struct links *owners, const
     if (waiting > 0)
         owned = links_to(owners, o->uid);
     if (rc == 0 && lost && there == 0)
-        rc = delete_object(env, o, owned ? "Foreground" : NULL, err);
+        rc = delete_object(env, o, owned ? "Foreground" : NULL, ret, err);
     else if (rc == 0 && lost)
         rc = drop_references(env, o, lost, err);
     strv_free(lost);
@@ -206,7 +216,7 @@ static bool blocks(const struct object *dependent, const char *owner_uid)
 
 static int each_dependent(const struct pass_env *env, struct links *owners,
                           const struct object *owner, bool is_orphaning, char *const *keys,
-                          size_t *ret_blocking, struct err *err)
+                          size_t *ret_blocking, struct loop_result *ret, struct err *err)
 {
     char *const uids[] = {owner->uid, NULL};
     int rc = 0;
@@ -224,7 +234,7 @@ static int each_dependent(const struct pass_env *env, struct links *owners,
         }
         *ret_blocking += blocks(o, owner->uid);
         if (!o->is_terminating)
-            rc = follow_owners(env, owners, o, err);
+            rc = follow_owners(env, owners, o, ret, err);
     }
     return rc;
 }
@@ -239,7 +249,7 @@ static int finalize(const struct pass_env *env, struct links *owners, const stru
     if (!o->is_terminating || (!is_orphaning && !is_in_foreground(o)))
         return 0;
     char **keys = links_to(owners, o->uid);
-    int rc = each_dependent(env, owners, o, is_orphaning, keys, &blocking, err);
+    int rc = each_dependent(env, owners, o, is_orphaning, keys, &blocking, ret, err);
     strv_free(keys);
     if (rc == 0 && blocking > 0)
         ret->again_after_ms = WAIT_MS;
@@ -261,5 +271,5 @@ int house_owners_pass(const struct pass_env *env, struct links *owners, const ch
     if (rc < 0 || !o)
         return rc;
     rc = finalize(env, owners, o, ret, err);
-    return rc != 0 || o->is_terminating ? rc < 0 ? rc : 0 : follow_owners(env, owners, o, err);
+    return rc != 0 || o->is_terminating ? rc < 0 ? rc : 0 : follow_owners(env, owners, o, ret, err);
 }

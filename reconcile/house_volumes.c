@@ -45,6 +45,8 @@ int house_missing_claim(const struct pass_env *env, const struct object *pod, ch
         SCOPED(json_free_p) cJSON *phase = claim ? object_peek(claim, "status", "phase") : NULL;
         if (!claim)
             *ret = xasprintf("persistentvolumeclaim \"%s\" not found", name);
+        else if (claim->is_terminating) /* it may go before the Pod is on its node */
+            *ret = xasprintf("persistentvolumeclaim \"%s\" is being deleted", name);
         else if (!cJSON_IsString(phase) || strcmp(phase->valuestring, "Bound") != 0)
             *ret = xstrdup("pod has unbound immediate PersistentVolumeClaims");
     }

@@ -182,7 +182,7 @@ static void on_object(void *ctx, const struct object *o, bool is_delete)
     SCOPED_FREE char *key = pass_key(o->namespace_name, o->name);
     for (size_t i = 0; i < ARRAY_LEN(controllers); i++) {
         if (controllers[i].kind == o->kind)
-            enqueue(r, i, key);
+            loop_add_change(r->running[i].loop, key, o->rev);
     }
     for (size_t i = 0; i < ARRAY_LEN(links); i++) {
         if (links[i].kind == o->kind)

@@ -503,10 +503,21 @@ static const char *error_reason(const struct sandbox_outcome *o)
     return o->is_invalid ? "InvalidConfiguration" : refused ? refused : "ReconcilerError";
 }
 
+/* The children of this very spec were found invalid before. API servers name several mistakes in
+ * any order, so other words are no other verdict. */
+static bool is_judged_invalid(const struct status_work *w)
+{
+    const cJSON *ready = condition_find(w->conditions, "Ready");
+    return w->outcome->is_invalid && str_equal(json_str(ready, "reason"), "InvalidConfiguration") &&
+           json_i64_or(ready, "observedGeneration", 0) == w->generation;
+}
+
 static void set_ready(const struct status_work *w, bool has_service)
 {
     const struct sandbox_outcome *o = w->outcome;
     const char *final = final_reason(w);
+    if (!o->multiple_pods && is_judged_invalid(w))
+        return;
     if (o->multiple_pods) {
         SCOPED_FREE char *text = xasprintf("multiple Pods (%d) are controlled by this Sandbox; "
                                            "refusing to choose or create a Pod",

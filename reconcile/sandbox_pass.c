@@ -54,6 +54,7 @@ struct pass {
     struct sandbox_outcome outcome;
     enum idle_step idle; /* what goes with the status */
     int64_t again_after_ms;
+    int64_t own_rev; /* see struct loop_result */
 };
 
 struct sandbox_reconciler *sandbox_reconciler_new(const struct sandbox_reconciler_config *config)
@@ -444,6 +445,7 @@ static int write_back(struct pass *p, const cJSON *status, const char *pod_name_
                             .pod_name = p->pod_name,
                             .idle = p->idle,
                             .now_ms = clock_unix_ms(p->r->config.env.clock)};
+    SCOPED(object_unref_p) struct object *written = NULL;
     SCOPED(err_fini) struct err err = {0};
     CRASH_POINT(SANDBOX_STATUS_DECIDED);
     int rc = pass_update(&p->r->config.env,
@@ -454,7 +456,7 @@ static int write_back(struct pass *p, const cJSON *status, const char *pod_name_
                                                .change = apply_change,
                                                .ctx = &change,
                                                .field_manager = FIELD_MANAGER},
-                         NULL, &err);
+                         &written, &err);
     CRASH_POINT(SANDBOX_STATUS_WRITTEN);
     if (rc == -ERR_NOT_FOUND)
         return 0;
@@ -468,6 +470,7 @@ static int write_back(struct pass *p, const cJSON *status, const char *pod_name_
         log_warn("status write failed sandbox=%s, trying again: %s", p->key, err_text(&err));
         return -1;
     }
+    p->own_rev = written->rev;
     sandbox_metric_written(p->r->metric, p->key, p->sandbox, status,
                            clock_unix_ms(p->r->config.env.clock));
     struct event_text events[SANDBOX_EVENTS_MAX];
@@ -681,5 +684,6 @@ int sandbox_pass(void *ctx, const char *key, struct loop_result *ret)
     bool is_expired = sandbox_time_left_ms(p.sandbox, clock_unix_ms(r->config.env.clock)) <= 0;
     rc = is_expired ? expired_pass(&p) : is_idle_too_long(&p) ? suspend_idle(&p) : normal_pass(&p);
     ret->again_after_ms = p.again_after_ms;
+    ret->own_rev = p.own_rev;
     return rc;
 }

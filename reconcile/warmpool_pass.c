@@ -71,5 +71,6 @@ int warmpool_pass(void *ctx, const char *key, struct loop_result *ret)
     p.recreates = pool_recreates(p.pool);
     rc = run(&p);
     ret->again_after_ms = p.again_after_ms;
+    ret->own_rev = p.own_rev;
     return rc;
 }

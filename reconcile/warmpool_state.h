@@ -65,6 +65,7 @@ struct pool_pass {
     struct pass_errors errors;
     pthread_mutex_t lock; /* guards errors and again_after_ms while a batch runs */
     int64_t again_after_ms;
+    int64_t own_rev; /* see struct loop_result */
 };
 
 /* ---- warmpool_state.c ---- */

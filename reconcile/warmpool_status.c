@@ -95,6 +95,7 @@ int pool_write_status(struct pool_pass *p, const struct pool_counts *counts)
                                 clock_unix_s(pool_env(p)->clock));
     if (json_equal(before, status) || is_too_soon(p, before, status))
         return 0;
+    SCOPED(object_unref_p) struct object *written = NULL;
     SCOPED(err_fini) struct err err = {0};
     int rc = pass_update(pool_env(p),
                          &(struct pass_update){.kind = &kind_sandbox_warm_pool,
@@ -104,9 +105,11 @@ int pool_write_status(struct pool_pass *p, const struct pool_counts *counts)
                                                .change = apply_status,
                                                .ctx = status,
                                                .field_manager = POOL_CONTROLLER},
-                         NULL, &err);
-    if (rc == 0)
+                         &written, &err);
+    if (rc == 0) {
         p->memory->status_at_ms = pool_now_ms(p);
+        p->own_rev = written->rev;
+    }
     if (rc == 0 || rc == -ERR_NOT_FOUND)
         return 0;
     log_warn("status write failed pool=%s, trying again: %s", p->key, err_text(&err));

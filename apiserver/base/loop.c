@@ -21,6 +21,8 @@ struct item {
     bool is_ready;     /* in its family */
     bool is_running;   /* a worker has it */
     bool is_dirty;     /* added while a worker had it */
+    int64_t dirty_rev; /* by that change alone; 0 = by others, too */
+    int64_t own_rev;   /* written by its last pass, which failed; 0 = nothing */
     int64_t due_ms;    /* monotonic; 0 = not delayed */
     int64_t added_ms;  /* monotonic; since when it waits */
     unsigned failures;
@@ -269,26 +271,36 @@ static struct item *take_first(struct loop *l)
     return it;
 }
 
-/* Lock held: the key is to be worked on now. */
-static void make_ready(struct loop *l, struct item *it)
+/* Lock held: the key is to be worked on now. rev: for a change of its object, else 0. */
+static void make_ready(struct loop *l, struct item *it, int64_t rev)
 {
+    if (rev && rev == it->own_rev)
+        return;
     set_due(l, it, 0);
+    if (it->is_dirty && it->dirty_rev != rev)
+        it->dirty_rev = 0;
     if (it->is_ready || it->is_dirty)
         return;
     it->added_ms = now_ms(l);
     loop_metric_add(l->config.name);
+    it->dirty_rev = rev;
     if (it->is_running)
         it->is_dirty = true;
     else
         put_last(l, it);
 }
 
-void loop_add(struct loop *l, const char *key)
+void loop_add_change(struct loop *l, const char *key, int64_t rev)
 {
     pthread_mutex_lock(&l->lock);
     if (!l->is_stopping)
-        make_ready(l, item_of(l, key));
+        make_ready(l, item_of(l, key), rev);
     pthread_mutex_unlock(&l->lock);
+}
+
+void loop_add(struct loop *l, const char *key)
+{
+    loop_add_change(l, key, 0);
 }
 
 /* Lock held. */
@@ -358,7 +370,7 @@ static void collect_due(struct loop *l)
 {
     int64_t now = now_ms(l);
     for (struct item *it; (it = next_due(l)) != NULL && it->due_ms <= now;)
-        make_ready(l, it);
+        make_ready(l, it, 0);
 }
 
 /* Lock held: when the first delayed key is due, by the system's clock; the loop's may be a fake. */
@@ -387,6 +399,7 @@ static struct item *take(struct loop *l, struct sleeper *me)
         struct item *it = take_first(l);
         if (it) {
             it->is_running = true;
+            it->own_rev = 0;
             if (l->sleepers && due_at_ms(l) < l->sleepers->until_ms - CLOCKS_MS)
                 wake_one(l);
             return it;
@@ -399,6 +412,9 @@ static struct item *take(struct loop *l, struct sleeper *me)
 static void settle(struct loop *l, struct item *it, int rc, const struct loop_result *result)
 {
     it->is_running = false;
+    it->own_rev = rc < 0 ? result->own_rev : 0;
+    if (it->own_rev && it->dirty_rev == it->own_rev)
+        it->is_dirty = false;
     if (rc < 0) {
         delay(l, it, loop_backoff_ms(++it->failures));
     } else {

@@ -16,6 +16,9 @@ struct loop;
 /* What a pass wants next: 0 = nothing, > 0 = again after so many ms. */
 struct loop_result {
     int64_t again_after_ms;
+    /* The revision of what a pass that failed wrote to its own object. That change is no news, so
+     * it does not bring the pass back before its delay is over; 0 = it wrote nothing. */
+    int64_t own_rev;
 };
 /* 0 = done; negative = failed, the key comes back after its delay (a wish in ret is ignored then).
  * Runs on a worker thread. */
@@ -34,6 +37,8 @@ void loop_start(struct loop *l);
 void loop_stop(struct loop *l);
 void loop_free(struct loop *l);
 void loop_add(struct loop *l, const char *key); /* now; any thread */
+/* The same, because the key's object is new at that revision. */
+void loop_add_change(struct loop *l, const char *key, int64_t rev);
 /* the earlier of several times wins */
 void loop_add_after(struct loop *l, const char *key, int64_t after_ms);
 /* drops delay and failures of a key that is gone */

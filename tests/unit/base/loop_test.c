@@ -343,6 +343,57 @@ START_TEST(test_few_work_when_few_are_needed)
 }
 END_TEST
 
+/* ---- what a pass wrote itself ---- */
+
+static struct loop *writers; /* of the test below */
+static int64_t written;      /* of the same */
+
+/* Writes its object, hears of it at once, and fails; but for the last key, which does nothing. */
+static int write_and_fail(void *ctx, const char *key, struct loop_result *ret)
+{
+    (void)ctx;
+    bool is_last = strcmp(key, "a9") == 0;
+    ret->own_rev = is_last ? 0 : ++written;
+    if (!is_last)
+        loop_add_change(writers, key, written);
+    pthread_mutex_lock(&seen.lock);
+    seen.passes++;
+    seen.total[key[1] - '0']++;
+    pthread_cond_broadcast(&seen.changed);
+    pthread_mutex_unlock(&seen.lock);
+    return is_last ? 0 : -1;
+}
+
+START_TEST(test_own_writes_are_no_news)
+{
+    struct clock_fake clock;
+    clock_fake_init(&clock, 1000);
+    writers = loop_new(&(struct loop_config){
+        .name = "test", .workers = 1, .clock = &clock.clock, .work = write_and_fail});
+    loop_add_change(writers, "a0", 1);
+    written = 1;
+    loop_start(writers);
+    wait_passes(1);
+    loop_add(writers, "a9"); /* who is behind whatever is ready */
+    wait_passes(2);
+    loop_add_change(writers, "a0", 2); /* the same, told late */
+    loop_add(writers, "a9");
+    wait_passes(3);
+    ck_assert_int_eq(seen.total[0], 1);
+    loop_add_change(writers, "a0", 3); /* somebody else's */
+    wait_passes(4);
+    ck_assert_int_eq(seen.total[0], 2);
+    loop_add(writers, "a0"); /* something else happened */
+    wait_passes(5);
+    ck_assert_int_eq(seen.total[0], 3);
+    clock_fake_advance(&clock, 1000); /* its delay is over */
+    loop_add(writers, "a9");          /* a look at the clock */
+    wait_passes(7);
+    ck_assert_int_eq(seen.total[0], 4);
+    loop_free(writers);
+}
+END_TEST
+
 START_TEST(test_backoff)
 {
     ck_assert_int_eq(loop_backoff_ms(1), 5);
@@ -357,6 +408,6 @@ SUITE(loop)
 {
     TESTS("queue", test_every_key_once, test_never_two_at_once, test_failure_comes_back,
           test_wish_is_granted, test_earlier_time_wins, test_restart, test_counted, test_backoff,
-          test_families_take_turns, test_stop_with_a_crowd, test_somebody_keeps_the_time,
-          test_few_work_when_few_are_needed);
+          test_own_writes_are_no_news, test_families_take_turns, test_stop_with_a_crowd,
+          test_somebody_keeps_the_time, test_few_work_when_few_are_needed);
 }

@@ -85,6 +85,62 @@ START_TEST(test_who_an_owner_is)
 }
 END_TEST
 
+struct taking { /* at the moment when the collector is about to write */
+    const char *name, *references;
+    bool is_done;
+};
+
+static int take_over(void *ctx, const cJSON *old, cJSON **ret, struct err *err)
+{
+    const struct taking *t = ctx;
+    cJSON *references = NULL;
+    (void)err;
+    ck_assert_int_eq(json_parse_str(t->references, &references, NULL), 0);
+    *ret = json_copy(old);
+    json_set_at(*ret, "metadata.ownerReferences", references);
+    return 0;
+}
+
+static bool take_first(void *ctx, struct store_compare *ret)
+{
+    struct taking *t = ctx;
+    SCOPED(object_unref_p) struct object *o = NULL;
+    SCOPED(err_fini) struct err err = {0};
+    struct write_options opts = world_opts();
+    *ret = (struct store_compare){.key = "/lease", .target = STORE_CREATE, .rev = 0};
+    if (t->is_done)
+        return true;
+    t->is_done = true;
+    int rc = registry_update(w.registry,
+                             &(struct update_request){.kind = &kind_config_map,
+                                                      .namespace_name = "x",
+                                                      .name = t->name,
+                                                      .is_patch = true,
+                                                      .change = take_over,
+                                                      .ctx = t},
+                             &opts, &o, &err);
+    ck_assert_msg(rc == 0, "%s", err_text(&err));
+    return true;
+}
+
+/* As a claim takes a member of a pool that is going. */
+START_TEST(test_taken_over_meanwhile)
+{
+    SCOPED(object_unref_p) struct object *a = make_owner("a"), *b = make_owner("b");
+    SCOPED_FREE char *of_a = reference(a, false), *of_b = reference(b, false);
+    SCOPED_FREE char *list = xasprintf("[%s]", of_b);
+    struct taking taking = {.name = "one", .references = list};
+    make_owned("one", of_a);
+    drop(&kind_config_map, "x", "a", NULL);
+    env.fence = take_first;
+    env.ctx = &taking;
+    ck_assert_int_gt(look_at("one"), 0); /* it is judged again */
+    ck_assert(is_there(&kind_config_map, "x", "one"));
+    ck_assert_int_eq(look_at("one"), 0);
+    ck_assert(is_there(&kind_config_map, "x", "one"));
+}
+END_TEST
+
 START_TEST(test_foreground)
 {
     SCOPED(object_unref_p) struct object *a = make_owner("a");
@@ -146,6 +202,7 @@ SUITE(house_owners)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, test_goes_with_its_owners);
     tcase_add_test(tc, test_who_an_owner_is);
+    tcase_add_test(tc, test_taken_over_meanwhile);
     tcase_add_test(tc, test_foreground);
     tcase_add_test(tc, test_foreground_goes_down);
     tcase_add_test(tc, test_orphan);

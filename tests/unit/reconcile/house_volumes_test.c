@@ -201,7 +201,11 @@ START_TEST(test_claim_in_use)
     drop(&kind_persistent_volume_claim, "x", "c", NULL);
     look_at_claim("c");
     ck_assert(is_there(&kind_persistent_volume_claim, "x", "c"));
-    drop(&kind_pod, "x", "p", NULL); /* marked; its node has to end it */
+    make_and_forget(&kind_pod, "x",
+                    "\"metadata\":{\"name\":\"late\"},\"spec\":{\"volumes\":[{\"name\":\"v\","
+                    "\"persistentVolumeClaim\":{\"claimName\":\"c\"}}]," CONTAINERS "}");
+    look_at_pod("late", "", "False"); /* which may be gone before it gets to a node */
+    drop(&kind_pod, "x", "p", NULL);  /* marked; its node has to end it */
     look_at_claim("c");
     ck_assert(is_there(&kind_persistent_volume_claim, "x", "c"));
     make_and_forget(&kind_pod, "x",

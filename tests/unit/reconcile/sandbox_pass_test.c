@@ -283,6 +283,40 @@ START_TEST(test_long_refusal)
 }
 END_TEST
 
+/* An API server names the mistakes of a map in any order: that is not worth a write, which would
+ * bring the next pass, and the next refusal, at once. */
+START_TEST(test_refusal_in_other_words)
+{
+    create("");
+    fx.cluster.refuse_pods = "Pod \"a\" is invalid: [labels.x: bad, labels.y: bad]";
+    pass_ok();
+    int64_t told = registry_revision(fx.registry);
+    fx.cluster.refuse_pods = "Pod \"a\" is invalid: [labels.y: bad, labels.x: bad]";
+    pass_ok();
+    ck_assert_int_eq(registry_revision(fx.registry), told);
+    set_spec("service", "true"); /* another spec may be wrong in another way */
+    pass_ok();
+    expect("Ready", "False", "InvalidConfiguration", fx.cluster.refuse_pods);
+}
+END_TEST
+
+/* What a failed pass wrote does not cut its delay short. */
+START_TEST(test_failed_pass_names_its_write)
+{
+    create("");
+    fx.cluster.refuse_code = ERR_FORBIDDEN;
+    fx.cluster.refuse_pods = "connection from port 1 refused";
+    struct loop_result r;
+    ck_assert_int_lt(pass(&r), 0);
+    ck_assert_int_eq(r.own_rev, registry_revision(fx.registry));
+    ck_assert_int_lt(pass(&r), 0);
+    ck_assert_int_eq(r.own_rev, 0);
+    fx.cluster.refuse_pods = "connection from port 2 refused";
+    ck_assert_int_lt(pass(&r), 0);
+    ck_assert_int_eq(r.own_rev, registry_revision(fx.registry));
+}
+END_TEST
+
 START_TEST(test_odd_words_of_a_scheduler)
 {
     create("");
@@ -453,6 +487,8 @@ SUITE(sandbox_pass)
         test_evicted_pod_ends_it,
         test_quota,
         test_long_refusal,
+        test_refusal_in_other_words,
+        test_failed_pass_names_its_write,
         test_odd_words_of_a_scheduler,
         test_no_node,
         test_container_that_cannot_start,
