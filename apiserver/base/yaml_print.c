@@ -31,8 +31,7 @@ struct printer {
 static bool is_printable(uint32_t rune)
 {
     return (rune >= 0x20 && rune < 0x7f) ||
-           (rune >= 0xa0 && rune < 0xfffe && rune != 0x2028 && rune != 0x2029 && rune != 0xfeff) ||
-           rune > 0xffff;
+           (rune >= 0xa0 && rune < 0xfffe && rune != 0x2028 && rune != 0x2029 && rune != 0xfeff);
 }
 
 struct looks {
@@ -62,7 +61,7 @@ static bool may_be_plain(const char *s)
     size_t n = strlen(s);
     if (n == 0 || s[0] == ' ' || s[n - 1] == ' ' || s[n - 1] == ':')
         return false;
-    if (strchr("?:,[]{}#&*!|>'\"%@`=<", *s) || (*s == '-' && (n == 1 || s[1] == ' ')))
+    if (strchr(",[]{}#&*!|>'\"%@`", *s) || (strchr("?:-", *s) && (n == 1 || s[1] == ' ')))
         return false;
     if (str_has_prefix(s, "---") || str_has_prefix(s, "..."))
         return false;
@@ -119,8 +118,20 @@ static bool fold_break(struct folding *f, const char *text, const char *s)
 
 static void fold_escape(struct folding *f, uint32_t rune)
 {
+    static const struct {
+        uint32_t rune;
+        char letter;
+    } letters[] = {{0, '0'},  {7, 'a'},    {8, 'b'},    {11, 'v'},     {12, 'f'},
+                   {27, 'e'}, {0x85, 'N'}, {0xa0, '_'}, {0x2028, 'L'}, {0x2029, 'P'}};
+    for (size_t i = 0; i < ARRAY_LEN(letters); i++)
+        if (rune == letters[i].rune) {
+            fold_put(f, (char[]){'\\', letters[i].letter}, 2);
+            return;
+        }
     char text[16];
-    int n = snprintf(text, sizeof text, rune < 0x100 ? "\\x%02X" : "\\u%04X", rune);
+    int n = rune < 0x100     ? snprintf(text, sizeof text, "\\x%02X", rune)
+            : rune < 0x10000 ? snprintf(text, sizeof text, "\\u%04X", rune)
+                             : snprintf(text, sizeof text, "\\U%08X", rune);
     fold_put(f, text, (size_t)n);
 }
 
@@ -143,8 +154,6 @@ static void put_double_quoted(struct folding *f, const char *text)
             fold_put(f, (char[]){'\\', to[escape - from]}, 2);
         } else if (len == 0) {
             fold_put(f, "\xef\xbf\xbd", 3);
-        } else if (rune == 0) {
-            fold_put(f, "\\0", 2);
         } else if (is_printable(rune)) {
             fold_put(f, s, len);
         } else {
@@ -176,15 +185,38 @@ static void put_bare(struct folding *f, const char *text, bool with_quotes)
 static bool is_time(const char *s)
 {
     static const size_t least[] = {4, 1, 1}, most[] = {4, 2, 2};
+    static const int days[] = {31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    int64_t parts[3];
     for (int part = 0; part < 3; part++) {
         size_t digits = strspn(s, "0123456789");
-        if (digits < least[part] || digits > most[part])
+        SCOPED_FREE char *text = xstrndup(s, digits < 4 ? digits : 4);
+        if (digits < least[part] || digits > most[part] || str_to_i64(text, &parts[part]) < 0)
             return false;
         s += digits;
         if (part < 2 && *s++ != '-')
             return false;
     }
-    return !*s || strchr("Tt ", *s);
+    bool is_day =
+        parts[1] >= 1 && parts[1] <= 12 && parts[2] >= 1 && parts[2] <= days[parts[1] - 1];
+    return is_day && (!*s || strchr("Tt ", *s));
+}
+
+/* 12:30, which older readers take for a number of base 60. */
+static bool is_base60(const char *s)
+{
+    bool has_colon = false;
+    s += *s == '-' || *s == '+';
+    if (*s < '0' || *s > '9')
+        return false;
+    for (s += strspn(s, "0123456789_"); *s == ':'; has_colon = true) {
+        size_t digits = strspn(++s, "0123456789");
+        if (digits < 1 || digits > 2 || (digits == 2 && *s > '5'))
+            return false;
+        s += digits;
+    }
+    if (*s == '.')
+        s += 1 + strspn(s + 1, "0123456789_");
+    return has_colon && !*s;
 }
 
 /* indent is that of further lines, or UNFOLDED as keys must be. */
@@ -192,26 +224,31 @@ static void put_flow_string(struct buf *out, const char *s, size_t indent)
 {
     struct looks l = look_at(s);
     struct folding f = folding_start(out, indent);
-    bool is_other = yaml_resolve(s, NULL) != YAML_KIND_STRING || is_time(s);
+    bool is_merge = indent == UNFOLDED && strcmp(s, "<<") == 0; /* as a key it means something */
+    bool is_other =
+        yaml_resolve(s, NULL) != YAML_KIND_STRING || is_time(s) || is_base60(s) || is_merge;
     if (l.has_newline || l.has_tab || l.has_other || is_other)
         put_double_quoted(&f, s);
     else
         put_bare(&f, s, !may_be_plain(s));
 }
 
-/* A block tells its indent by its first line, so that must not start with a blank. */
+/* A blank at the end of a line could not be seen. */
 static bool may_be_block(const char *s)
 {
     struct looks l = look_at(s);
-    return l.has_newline && !l.has_other && !strchr(" \t\n", *s);
+    return l.has_newline && !l.has_tab && !l.has_other && !strstr(s, " \n") &&
+           !str_has_suffix(s, " ");
 }
 
-/* Ends without a newline: its last line is the caller's to end. */
+/* Ends without a newline: its last line is the caller's to end. A block tells its indent by its
+ * first line, so that one that starts with a blank says it. */
 static void put_block_string(struct buf *out, const char *s, size_t indent)
 {
     size_t n = strlen(s);
-    bool ends = s[n - 1] == '\n', ends_twice = ends && n > 1 && s[n - 2] == '\n';
-    buf_puts(out, ends_twice ? "|+" : ends ? "|" : "|-");
+    bool ends = s[n - 1] == '\n', ends_twice = ends && (n == 1 || s[n - 2] == '\n');
+    buf_puts(out, strchr(" \n", *s) ? "|2" : "|");
+    buf_puts(out, ends_twice ? "+" : ends ? "" : "-");
     n -= ends;
     for (const char *end = s + n, *line = s; line <= end;) {
         const char *eol = memchr(line, '\n', (size_t)(end - line));

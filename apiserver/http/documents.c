@@ -240,28 +240,28 @@ static void respond_expires(struct response *resp)
 }
 
 /* A document asked for by another hash is the present one all the same, but not to be kept: a
- * redirection would not get through the aggregator. */
-static int serve_openapi(const struct document *doc, const struct request *req,
-                         struct response *resp, struct err *err)
+ * redirection would not get through the aggregator. The index is for everybody; a refusal of the
+ * others has no body. */
+static void serve_openapi(const struct document *doc, const struct request *req,
+                          struct response *resp)
 {
     const char *hash = pairs_get(&req->params, "hash");
-    if (!negotiate_takes_json(&req->headers))
-        return err_set(err, ERR_NOT_ACCEPTABLE,
-                       "only the following media types are accepted: application/json");
     if (strcmp(doc->path, "/openapi/v2") == 0)
         respond_header(resp, "Vary", "Accept-Encoding, Accept");
     else if (doc->type == DOC_VERSIONED)
         respond_header(resp, "Vary", "Accept");
+    resp->status = 406;
+    if (strcmp(doc->path, "/openapi/v3") != 0 && !negotiate_takes_json(&req->headers))
+        return;
     if (doc->type == DOC_VERSIONED && str_equal(hash, doc->hash)) {
         respond_header(resp, "Cache-Control", "public, immutable");
         respond_expires(resp);
     }
     if (respond_etag(req, doc->hash, resp))
-        return 0;
+        return;
     resp->status = 200;
     respond_header(resp, "Content-Type", "application/json");
     buf_append(&resp->body, buf_cstr(&doc->json), doc->json.len);
-    return 0;
 }
 
 int documents_serve(const struct documents *d, const struct request *req, const char *path,
@@ -272,8 +272,10 @@ int documents_serve(const struct documents *d, const struct request *req, const 
         if (strcmp(doc->path, path) != 0)
             continue;
         *ret_found = true;
-        return doc->type == DOC_PLAIN ? serve_plain(d, doc, req, resp, err)
-                                      : serve_openapi(doc, req, resp, err);
+        if (doc->type == DOC_PLAIN)
+            return serve_plain(d, doc, req, resp, err);
+        serve_openapi(doc, req, resp);
+        return 0;
     }
     *ret_found = false;
     return 0;

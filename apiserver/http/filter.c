@@ -140,18 +140,34 @@ static bool is_write(const struct request *req)
            !is_verb(req, "head");
 }
 
+#define MS_NS 1000000 /* in a millisecond */
+
+/* Less than anything takes: kube-apiserver does not even begin, and answers with a Status that has
+ * lost its kind. */
+static int respond_late(struct response *resp)
+{
+    resp->status = 504;
+    respond_header(resp, "Content-Type", "text/plain; charset=utf-8");
+    buf_puts(&resp->body,
+             "{\"metadata\":{},\"status\":\"Failure\",\"message\":\"Timeout: request did not "
+             "complete within the allotted timeout\",\"reason\":\"Timeout\",\"details\":{},"
+             "\"code\":504}\n");
+    return FILTER_ANSWERED;
+}
+
 static int enter_deadline(struct pipeline *p, struct request *req, struct response *resp,
                           struct err *err)
 {
-    int64_t limit_ms = p->config.request_timeout_ms, asked_ms = 0;
+    int64_t limit_ms = p->config.request_timeout_ms, asked_ns = 0;
     const char *text = pairs_get(&req->params, "timeout");
-    (void)resp;
     if (is_long_running(req))
         return FILTER_GO_ON;
-    if (text && *text && params_duration(text, &asked_ms, err) < 0)
+    if (text && *text && params_duration(text, &asked_ns, err) < 0)
         return err_wrap(err, "invalid timeout specified in the request URL - time");
-    if (asked_ms > 0 && asked_ms < limit_ms)
-        limit_ms = asked_ms;
+    if (asked_ns > 0 && asked_ns < MS_NS)
+        return respond_late(resp);
+    if (asked_ns > 0 && asked_ns / MS_NS < limit_ms)
+        limit_ms = asked_ns / MS_NS;
     if (req->route.is_resource && is_write(req) && !is_verb(req, "deletecollection") &&
         limit_ms > WRITE_TIMEOUT_MS)
         limit_ms = WRITE_TIMEOUT_MS;
@@ -360,9 +376,6 @@ static int serve_resource(struct pipeline *p, struct request *req, struct respon
         r->namespace_name = "";
     if (!has_subresource(r->kind, r->subresource))
         return no_subresource(req, err);
-    if (is_verb(req, "watch") && strcmp(req->method, "GET") != 0 &&
-        strcmp(req->method, "HEAD") != 0)
-        return no_verb(req, err);
     if (reach_is_one(req) && strcmp(req->method, "HEAD") == 0)
         return no_verb(req, err);
     handler_fn *fn = r->kind->is_read_only && is_write(req) ? NULL : find_verb(req);

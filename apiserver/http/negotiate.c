@@ -82,14 +82,13 @@ static void parse_clause(struct str text, struct clauses *to)
     to->v[to->n++] = c;
 }
 
-/* Higher quality first, then the more specific, else as written. */
+/* Higher quality first, then the more specific, else as written; but one that is more specific than
+ * its neighbour goes before it whatever its quality, so that this is no order: what comes out
+ * depends on how it is sorted, by insertion. Source: github.com/munnerz/goautoneg. */
 static bool comes_before(const struct clause *a, const struct clause *b)
 {
-    if (a->q != b->q)
-        return a->q > b->q;
-    if (str_eq(a->type, "*") != str_eq(b->type, "*"))
-        return str_eq(b->type, "*");
-    return !str_eq(a->subtype, "*") && str_eq(b->subtype, "*");
+    return a->q > b->q || (!str_eq(a->type, "*") && str_eq(b->type, "*")) ||
+           (!str_eq(a->subtype, "*") && str_eq(b->subtype, "*"));
 }
 
 static void sort_clauses(struct clauses *c)
@@ -102,20 +101,16 @@ static void sort_clauses(struct clauses *c)
         }
 }
 
-/* All Accept headers together. False when there is none, or only empty ones: then everything is
- * accepted. */
+/* The first Accept header alone, as kube-apiserver reads it. False when there is none, or an empty
+ * one: then everything is accepted. */
 static bool parse_accept(const struct pairs *headers, struct clauses *ret)
 {
-    bool is_given = false;
+    const char *text = pairs_get_ci(headers, "Accept");
+    struct str rest = STR(text ? text : "");
+    bool is_given = rest.n > 0;
     ret->n = 0;
-    for (size_t i = 0; i < headers->n; i++) {
-        if (strcasecmp(headers->v[i].name, "Accept") != 0)
-            continue;
-        struct str rest = STR(headers->v[i].value);
-        is_given |= rest.n > 0;
-        while (rest.n)
-            parse_clause(next_part(&rest, ','), ret);
-    }
+    while (rest.n)
+        parse_clause(next_part(&rest, ','), ret);
     sort_clauses(ret);
     return is_given;
 }

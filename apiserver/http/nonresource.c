@@ -1,5 +1,5 @@
-/* Everything that is no resource, by path. One slash at the end is ignored, and nobody is ever
- * redirected. */
+/* Everything that is no resource, by path. Slashes at the end are ignored as far as kube-apiserver
+ * does, and nobody is ever redirected. */
 #include "apiserver/base/mem.h"
 #include "apiserver/http/handler.h"
 #include "apiserver/http/respond.h"
@@ -25,14 +25,22 @@ static handler_fn *find_handler(const char *path)
     return strcmp(path, "/metrics") == 0 ? metrics_serve : NULL;
 }
 
+/* All of what is below /apis, one of anything else, none of a schema. */
+static void trim_slashes(char *path)
+{
+    size_t n = strlen(path), least = str_has_prefix(path, "/openapi/") ? n
+                                     : str_has_prefix(path, "/apis/")  ? sizeof "/apis" - 1
+                                                                       : n - (n > 0);
+    while (n > least && path[n - 1] == '/')
+        path[--n] = '\0';
+}
+
 int nonresource_serve(struct pipeline *p, struct request *req, struct response *resp,
                       struct err *err)
 {
     char *path = arena_strdup(&req->arena, req->route.path);
-    size_t n = strlen(path);
     bool is_found = false;
-    if (n && path[n - 1] == '/')
-        path[n - 1] = '\0';
+    trim_slashes(path);
     handler_fn *fn = find_handler(path);
     if (fn)
         return fn(p, req, resp, err);

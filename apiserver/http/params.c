@@ -9,6 +9,8 @@
 #include "apiserver/http/body.h"
 #include "apiserver/http/negotiate.h"
 #include "apiserver/http/route.h"
+#include "apiserver/registry/continue.h"
+#include "apiserver/registry/select.h"
 
 /* Bytes kept of a User-Agent. Source: docs/kubernetes-api.md 29.2 */
 #define AGENT_MANAGER_MAX 128
@@ -100,17 +102,22 @@ int params_version(const char *text, struct read_version *ret, struct err *err)
     return 0;
 }
 
-int params_list_version(const struct list_options *o, struct read_version *ret, struct err *err)
+int params_list_version(const struct list_options *o, bool is_paged, struct read_version *ret,
+                        struct err *err)
 {
     struct err cause = {0};
     int64_t rev = 0;
     const char *text = o->resource_version;
-    if (o->continue_token && *o->continue_token && text && *text && strcmp(text, "0") != 0)
+    bool goes_on = o->continue_token && *o->continue_token;
+    SCOPED(continue_point_fini) struct continue_point point = {0};
+    if (goes_on && continue_parse(o->continue_token, &point, err) < 0)
+        return -(int)err->code;
+    if (goes_on && text && *text && strcmp(text, "0") != 0)
         return err_set(err, ERR_BAD_REQUEST,
                        "specifying resource version is not allowed when using continue");
     if (text && *text && parse_version(text, &rev, &cause) < 0)
         return bad_version(text, ERR_BAD_REQUEST, "invalid resource version: ", &cause, err);
-    bool is_exact = o->match && *o->match ? strcmp(o->match, "Exact") == 0 : o->limit > 0;
+    bool is_exact = o->match && *o->match ? strcmp(o->match, "Exact") == 0 : is_paged;
     *ret = version_of(text, rev, is_exact ? READ_EXACT : READ_AT_LEAST);
     return 0;
 }
@@ -158,67 +165,76 @@ static void check_watch(const struct list_options *o, struct err *causes)
                         "resourceVersionMatch is forbidden when continue is provided");
 }
 
+bool params_from_any(const struct list_options *o)
+{
+    return !o->resource_version || !*o->resource_version || strcmp(o->resource_version, "0") == 0;
+}
+
 /* A watch from no version, or from "0", is one with initial events, as kube-apiserver's defaults
  * have it since 1.34. */
 static void default_watch(struct list_options *o)
 {
-    bool from_any =
-        !o->resource_version || !*o->resource_version || strcmp(o->resource_version, "0") == 0;
-    if (!from_any || o->has_initial || (o->match && *o->match))
+    if (!params_from_any(o) || o->has_initial || (o->match && *o->match))
         return;
     o->has_initial = o->initial = true;
     o->match = "NotOlderThan";
 }
 
-int params_list(const struct pairs *params, bool is_watch, struct list_options *ret,
-                struct err *err)
+void list_options_fini(struct list_options *o)
 {
-    struct list_options o = {.label_selector = pairs_get(params, "labelSelector"),
-                             .field_selector = pairs_get(params, "fieldSelector"),
-                             .resource_version = pairs_get(params, "resourceVersion"),
-                             .match = pairs_get(params, "resourceVersionMatch"),
-                             .continue_token = pairs_get(params, "continue"),
-                             .is_watch = is_watch,
-                             .bookmarks = route_flag(params, "allowWatchBookmarks"),
-                             .has_initial = pairs_get(params, "sendInitialEvents") != NULL,
-                             .initial = route_flag(params, "sendInitialEvents")};
-    SCOPED(err_fini) struct err causes = {0};
-    int r = params_int(params, "timeoutSeconds", &o.timeout_s, err);
+    selector_free(o->selector);
+    *o = (struct list_options){0};
+}
+
+static int convert_list(const struct request *req, struct list_options *ret, struct err *err)
+{
+    const struct pairs *params = &req->params;
+    *ret = (struct list_options){.resource_version = pairs_get(params, "resourceVersion"),
+                                 .match = pairs_get(params, "resourceVersionMatch"),
+                                 .continue_token = pairs_get(params, "continue"),
+                                 .bookmarks = route_flag(params, "allowWatchBookmarks"),
+                                 .has_initial = pairs_get(params, "sendInitialEvents") != NULL,
+                                 .initial = route_flag(params, "sendInitialEvents")};
+    int r = params_int(params, "timeoutSeconds", &ret->timeout_s, err);
     if (r == 0)
-        r = params_int(params, "limit", &o.limit, err);
+        r = params_int(params, "limit", &ret->limit, err);
+    if (r == 0)
+        r = selector_read(req->route.kind, pairs_get(params, "labelSelector"),
+                          pairs_get(params, "fieldSelector"), &ret->selector, err);
+    return r;
+}
+
+/* The name in the path (or in the field selector, which is the same one then) must be that of the
+ * selector, and is when there is none. */
+static int check_name(const struct request *req, struct list_options *o, struct err *err)
+{
+    const char *wanted = req->route.name, *selected = selector_name(o->selector);
+    if (!*wanted || (selected && strcmp(selected, wanted) == 0))
+        return 0;
+    if (selector_has_fields(o->selector))
+        return err_set(err, ERR_BAD_REQUEST,
+                       "fieldSelector metadata.name doesn't match requested name");
+    selector_add_name(o->selector, wanted);
+    return 0;
+}
+
+int params_list(const struct request *req, bool is_watch, struct list_options *ret, struct err *err)
+{
+    SCOPED(list_options_fini) struct list_options o = {0};
+    SCOPED(err_fini) struct err causes = {0};
+    int r = convert_list(req, &o, err);
     if (r < 0)
         return r;
     if (is_watch)
         default_watch(&o);
     (is_watch ? check_watch : check_list)(&o, &causes);
-    if (o.limit < 0)
-        o.limit = 0;
-    r = invalid(&causes, "ListOptions", err);
-    if (r == 0)
-        *ret = o;
-    return r;
-}
-
-/* The name in the path (or in the field selector, which is the same one then) must be that of the
- * selector. */
-int params_selector(const struct kind *kind, const struct list_options *o, const char *path_name,
-                    struct selector **ret, struct err *err)
-{
-    struct selector *s = NULL;
-    int r = selector_parse_of(kind, o->label_selector, o->field_selector, &s, err);
-    if (r < 0)
+    if ((r = invalid(&causes, "ListOptions", err)) < 0 ||
+        (r = selector_check(o.selector, err)) < 0 || (r = check_name(req, &o, err)) < 0)
         return r;
-    const char *name = selector_name(s);
-    if (!*path_name || (name && strcmp(name, path_name) == 0)) {
-        *ret = s;
-        return 0;
-    }
-    selector_free(s);
-    if (o->field_selector && *o->field_selector)
-        return err_set(err, ERR_BAD_REQUEST,
-                       "fieldSelector metadata.name doesn't match requested name");
-    SCOPED_FREE char *text = xasprintf("metadata.name=%s", path_name);
-    return selector_parse_of(kind, o->label_selector, text, ret, err);
+    if (o.limit < 0 || str_equal(o.resource_version, "0"))
+        o.limit = 0; /* any version: the whole list is at hand, and there are no pages */
+    *ret = steal(&o);
+    return 0;
 }
 
 /* ---- writes ---- */
@@ -486,13 +502,13 @@ int params_delete(struct request *req, struct delete_options *ret, cJSON **ret_t
 
 static const struct {
     const char *name;
-    double ms;
-} units[] = {{"ns", 1e-6}, {"us", 1e-3}, {"\302\265s", 1e-3}, {"\316\274s", 1e-3},
-             {"ms", 1},    {"s", 1e3},   {"m", 60e3},         {"h", 3600e3}};
+    double ns;
+} units[] = {{"ns", 1},   {"us", 1e3}, {"\302\265s", 1e3}, {"\316\274s", 1e3},
+             {"ms", 1e6}, {"s", 1e9},  {"m", 60e9},        {"h", 3600e9}};
 
 /* One number with its unit; the number of bytes, 0 when it is none, and then *why what Go says of
  * it. */
-static size_t duration_part(const char *s, double *ret_ms, char **why)
+static size_t duration_part(const char *s, double *ret_ns, char **why)
 {
     size_t digits = strspn(s, "0123456789."), unit = strcspn(s + digits, "0123456789.");
     char *end;
@@ -503,7 +519,7 @@ static size_t duration_part(const char *s, double *ret_ms, char **why)
         return 0;
     for (size_t i = 0; i < ARRAY_LEN(units); i++)
         if (strlen(units[i].name) == unit && strncmp(s + digits, units[i].name, unit) == 0) {
-            *ret_ms = v * units[i].ms;
+            *ret_ns = v * units[i].ns;
             return digits + unit;
         }
     SCOPED_FREE char *name = xstrndup(s + digits, unit);
@@ -511,14 +527,14 @@ static size_t duration_part(const char *s, double *ret_ms, char **why)
     return 0;
 }
 
-int params_duration(const char *text, int64_t *ret_ms, struct err *err)
+int params_duration(const char *text, int64_t *ret_ns, struct err *err)
 {
     const char *at = text + (*text == '-' || *text == '+');
     double total = 0, part = 0;
     size_t n = 0;
     SCOPED_FREE char *why = NULL;
     if (strcmp(at, "0") == 0) {
-        *ret_ms = 0;
+        *ret_ns = 0;
         return 0;
     }
     do {
@@ -528,9 +544,9 @@ int params_duration(const char *text, int64_t *ret_ms, struct err *err)
     } while (n && *at);
     SCOPED(buf_fini) struct buf quoted = {0};
     buf_go_quote(&quoted, text, strlen(text));
-    if (!n || total > 9e15)
+    if (!n || total >= 0x1p63)
         return err_set(err, ERR_BAD_REQUEST, "%s duration %s", why ? why : "invalid",
                        buf_cstr(&quoted));
-    *ret_ms = *text == '-' ? -(int64_t)total : (int64_t)total;
+    *ret_ns = *text == '-' ? -(int64_t)total : (int64_t)total;
     return 0;
 }

@@ -137,6 +137,8 @@ int route_parse(struct request *req, struct err *err)
                                 .name = ""};
     struct segments s = split(arena_strdup(&req->arena, unescaped));
     req->route.path = arena_strdup(&req->arena, unescaped);
+    if (str_has_prefix(unescaped, "//"))
+        return 0; /* nothing is there */
     bool is_core = s.n >= 3 && strcmp(s.v[0], "api") == 0;
     if (!is_core && (s.n < 4 || strcmp(s.v[0], "apis") != 0))
         return 0;

@@ -34,13 +34,13 @@ static void count(const char *result)
 static int wait_until(const struct request *req, int64_t *ret_ms, struct err *err)
 {
     const char *text = pairs_get(&req->params, "wait");
-    int64_t ms;
+    int64_t ns;
     *ret_ms = 0;
     if (!text || !*text)
         return 0;
-    if (params_duration(text, &ms, err) < 0)
+    if (params_duration(text, &ns, err) < 0)
         return err_wrap(err, "invalid wait specified in the request URL");
-    int64_t until_ms = clock_monotonic_ms(&clock_system) + (ms > 0 ? ms : 0);
+    int64_t until_ms = clock_monotonic_ms(&clock_system) + (ns > 0 ? ns / 1000000 : 0);
     *ret_ms = until_ms < req->deadline_ms ? until_ms : req->deadline_ms;
     return 0;
 }

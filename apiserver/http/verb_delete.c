@@ -44,25 +44,22 @@ int verb_deletecollection(struct pipeline *p, struct request *req, struct respon
 {
     const struct route *r = &req->route;
     struct negotiated form;
-    struct list_options options;
+    SCOPED(list_options_fini) struct list_options options = {0};
     struct delete_options delete_options;
     struct list_request list = {
         .kind = r->kind, .namespace_name = r->namespace_name, .deadline_ms = req->deadline_ms};
     SCOPED(json_free_p) cJSON *tree = NULL;
     SCOPED(list_result_fini) struct list_result found = {0};
-    struct selector *selector = NULL;
     if (negotiate(&req->headers, &req->params, NEGOTIATE_RESOURCE, &form, err) < 0 ||
-        params_list(&req->params, false, &options, err) < 0 ||
-        params_list_version(&options, &list.version, err) < 0 ||
+        params_list(req, false, &options, err) < 0 ||
         params_delete(req, &delete_options, &tree, err) < 0 ||
-        params_selector(r->kind, &options, "", &selector, err) < 0)
+        params_list_version(&options, true, &list.version, err) < 0)
         return -(int)err->code;
-    list.selector = selector;
+    list.selector = options.selector;
     list.limit = options.limit;
     list.continue_token = options.continue_token;
     int result =
         registry_delete_collection(p->config.registry, &list, &delete_options, &found, err);
-    selector_free(selector);
     if (result < 0)
         return result;
     const struct answer a = handler_answer(p, req, &form);

@@ -8,24 +8,18 @@ int verb_list(struct pipeline *p, struct request *req, struct response *resp, st
 {
     const struct route *r = &req->route;
     struct negotiated form;
-    struct list_options options;
-    struct selector *selector = NULL;
+    SCOPED(list_options_fini) struct list_options options = {0};
+    SCOPED(list_result_fini) struct list_result found = {0};
     struct list_request list = {
         .kind = r->kind, .namespace_name = r->namespace_name, .deadline_ms = req->deadline_ms};
-    SCOPED(list_result_fini) struct list_result found = {0};
     if (negotiate(&req->headers, &req->params, NEGOTIATE_RESOURCE, &form, err) < 0 ||
-        params_list(&req->params, false, &options, err) < 0 ||
-        params_list_version(&options, &list.version, err) < 0 ||
-        params_selector(r->kind, &options, r->name, &selector, err) < 0)
+        params_list(req, false, &options, err) < 0 ||
+        params_list_version(&options, options.limit > 0, &list.version, err) < 0)
         return -(int)err->code;
-    list.selector = selector;
+    list.selector = options.selector;
     list.limit = options.limit;
     list.continue_token = options.continue_token;
-    if (list.continue_token && *list.continue_token && options.resource_version &&
-        *options.resource_version)
-        list.limit = 0; /* the rest at once: "0" is the only version that may come with a token */
     int result = registry_list(p->config.registry, &list, &found, err);
-    selector_free(selector);
     if (result < 0)
         return result;
     const struct answer a = handler_answer(p, req, &form);

@@ -8,6 +8,7 @@
 #include "apiserver/http/handler.h"
 #include "apiserver/http/params.h"
 #include "apiserver/http/respond.h"
+#include "apiserver/http/route.h"
 #include "apiserver/http/status.h"
 #include "apiserver/http/table.h"
 
@@ -196,22 +197,34 @@ static int64_t timeout_of(struct pipeline *p, const struct list_options *o)
     return (int64_t)(TIMEOUT_MIN_MS + rand_below(p->config.randomness, TIMEOUT_MIN_MS));
 }
 
-/* 24.2: which objects come first, and from which version on events are sent. */
-static int fill_request(struct pipeline *p, struct request *req, const struct list_options *o,
+/* 24.2: which objects come first, and from which version on events are sent. Takes the selector. */
+static int fill_request(struct pipeline *p, struct request *req, struct list_options *o,
                         struct watch_request *ret, struct err *err)
 {
     struct watch_request w = {.kind = req->route.kind,
                               .namespace_name = req->route.namespace_name,
-                              .send_initial = o->has_initial && o->initial,
+                              .send_initial = o->initial,
+                              .send_initial_end = o->has_initial && o->initial && o->bookmarks,
                               .bookmarks = o->bookmarks,
                               .timeout_ms = timeout_of(p, o),
                               .deadline_ms = req->deadline_ms};
-    w.send_initial_end = w.send_initial && o->bookmarks;
-    if (params_version(o->resource_version, &w.version, err) < 0 ||
-        params_selector(req->route.kind, o, req->route.name, &w.take_selector, err) < 0)
-        return -(int)err->code;
+    int r = params_version(o->resource_version, &w.version, err);
+    if (r < 0)
+        return r;
+    w.take_selector = steal(&o->selector);
     *ret = w;
     return 0;
+}
+
+/* /watch/... without ?watch is read as kube-apiserver reads a list, and from any version it begins
+ * with the present objects all the same, but without the mark behind them. */
+static int read_options(const struct request *req, struct list_options *ret, struct err *err)
+{
+    bool is_asked = route_flag(&req->params, "watch");
+    int r = params_list(req, is_asked, ret, err);
+    if (r == 0 && !is_asked)
+        ret->initial = params_from_any(ret);
+    return r;
 }
 
 /* Told within the stream, for clients look for it there. */
@@ -238,11 +251,10 @@ static int negotiate_watch(struct request *req, struct negotiated *ret,
 int verb_watch(struct pipeline *p, struct request *req, struct response *resp, struct err *err)
 {
     struct negotiated form;
-    struct list_options options;
+    SCOPED(list_options_fini) struct list_options options = {0};
     struct watch_request request;
     enum table_include include = TABLE_METADATA;
-    if (negotiate_watch(req, &form, &include, err) < 0 ||
-        params_list(&req->params, true, &options, err) < 0 ||
+    if (negotiate_watch(req, &form, &include, err) < 0 || read_options(req, &options, err) < 0 ||
         fill_request(p, req, &options, &request, err) < 0)
         return -(int)err->code;
     struct watch_stream *w = stream_new(p, req, &form);

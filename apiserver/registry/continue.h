@@ -1,6 +1,6 @@
-/* Continue tokens of lists: base64url of {"v":"meta.k8s.io/v1","rv":N,"start":"NAMESPACE/NAME\0"};
- * opaque to clients, the same on every replica. Source of form and texts:
- * docs/kubernetes-api.md 23.3. Pure; any thread. */
+/* Continue tokens of lists: base64url of {"v":"meta.k8s.io/v1","rv":N,"start":"NAMESPACE/NAME\0"},
+ * or NAME\0 when one namespace was asked for; opaque to clients, the same on every replica. Source
+ * of form and texts: docs/kubernetes-api.md 23.3. Pure; any thread. */
 #pragma once
 
 #include <stdint.h>
@@ -9,8 +9,8 @@
 
 struct continue_point {
     int64_t rev; /* of the first page; -1 = go on at the newest */
-    char *start; /* the first item (NAMESPACE/NAME) that may come: the last one with \001 appended,
-                    as stores count; owned */
+    char *start; /* the first item that may come, counted from the namespace asked for: the last one
+                    with \001 appended, as stores count; owned */
 };
 void continue_point_fini(struct continue_point *p);
 int continue_parse(const char *token, struct continue_point *ret,

@@ -167,7 +167,7 @@ static int list_stored(struct lister *l, int64_t rev, int64_t deadline_ms, struc
     } while (l->has_more && !is_full(l));
     l->result.rev = rev;
     if (l->has_more)
-        l->result.continue_token = continue_print(rev, from + strlen(table_prefix));
+        l->result.continue_token = continue_print(rev, from + strlen(whole));
     return 0;
 }
 
@@ -180,7 +180,7 @@ static void list_finish(struct lister *l)
     assert(res->n > 0); /* a page is full before there is more */
     const struct object *last = res->objects[res->n - 1];
     SCOPED_FREE char *item = key_of_item(last->namespace_name, last->name);
-    SCOPED_FREE char *start = xasprintf("%s\001", item);
+    SCOPED_FREE char *start = xasprintf("%s\001", item + strlen(l->prefix));
     res->continue_token = continue_print(res->rev, start);
 }
 
@@ -205,7 +205,7 @@ static int list_at(struct lister *l, int64_t rev, int64_t deadline_ms, struct er
         return err_set(err, ERR_EXPIRED, "%s", too_old_version);
     err_set(err, ERR_EXPIRED, "%s", too_old_continue);
     if (err)
-        err->continue_token = continue_print(-1, l->from);
+        err->continue_token = continue_print(-1, l->from + strlen(l->prefix));
     return -ERR_EXPIRED;
 }
 
@@ -223,7 +223,7 @@ static int list_version(struct registry *r, struct lister *l, int64_t token_rev,
     return registry_reach(r, l->req->kind, "list", version, deadline_ms, err);
 }
 
-/* Where the list begins: a token's start, but never before the namespace asked for. */
+/* Where the list begins: a token's start, which counts from the namespace asked for. */
 static int list_start(struct lister *l, int64_t *ret_token_rev, struct err *err)
 {
     const struct list_request *req = l->req;
@@ -237,8 +237,7 @@ static int list_start(struct lister *l, int64_t *ret_token_rev, struct err *err)
             return rc;
         *ret_token_rev = point.rev;
     }
-    bool is_behind = point.start && strcmp(point.start, l->prefix) > 0;
-    l->from = xstrdup(is_behind ? point.start : l->prefix);
+    l->from = xasprintf("%s%s", l->prefix, point.start ? point.start : "");
     return 0;
 }
 

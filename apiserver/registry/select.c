@@ -29,6 +29,7 @@ struct selector {
     size_t n_labels;
     struct field_term *fields;
     size_t n_fields;
+    char *unknown; /* the first field that objects of the kind are not selected by, or NULL */
 };
 
 /* ---- tokens ---- */
@@ -89,23 +90,32 @@ static enum token symbol_token(const char *p, size_t *ret_n)
     }
 }
 
+/* The byte NUL, which kube-apiserver's lexer takes for the end where a token might begin, and for a
+ * mere separator behind one. */
+static bool is_nul(const char *p)
+{
+    return str_has_prefix(p, STR_NUL);
+}
+
 static void lexer_scan(struct lexer *l)
 {
     while (is_blank(*l->p))
         l->p++;
     size_t n = 0;
-    if (*l->p == '\0') {
+    if (*l->p == '\0' || is_nul(l->p)) {
         l->token = T_END;
     } else if (is_symbol(*l->p)) {
         l->token = symbol_token(l->p, &n);
     } else {
-        while (l->p[n] != '\0' && !is_blank(l->p[n]) && !is_symbol(l->p[n]))
+        while (l->p[n] != '\0' && !is_blank(l->p[n]) && !is_symbol(l->p[n]) && !is_nul(l->p + n))
             n++;
         struct str word = {l->p, n};
         l->token = str_eq(word, "in") ? T_IN : str_eq(word, "notin") ? T_NOT_IN : T_WORD;
     }
     l->text = (struct str){l->p, n};
     l->p += n;
+    if (n > 0 && is_nul(l->p))
+        l->p += sizeof STR_NUL - 1;
 }
 
 static enum token look(struct lexer *l, enum context context)
@@ -407,8 +417,7 @@ static int unescape(const char *p, const char *end, char **ret, struct err *err)
     return 0;
 }
 
-static int field_of(const struct kind *kind, struct str name, struct field_term *ret,
-                    struct err *err)
+static bool find_field(const struct kind *kind, struct str name, struct field_term *ret)
 {
     ret->field = str_eq(name, FIELD_NAME)        ? FIELD_NAME
                  : str_eq(name, FIELD_NAMESPACE) ? FIELD_NAMESPACE
@@ -419,15 +428,18 @@ static int field_of(const struct kind *kind, struct str name, struct field_term 
             ret->index = i;
         }
     }
-    if (ret->field)
-        return 0;
-    return err_set(err, ERR_BAD_REQUEST, "field label not supported: %.*s", (int)name.n, name.p);
+    return ret->field != NULL;
 }
 
-/* Adds the term; the first name that is not known is kept in *unknown, since every term has to be
- * read before. */
+static void add_term(struct selector *s, struct field_term take_term)
+{
+    s->fields = xreallocarray(s->fields, s->n_fields + 1, sizeof *s->fields);
+    s->fields[s->n_fields++] = take_term;
+}
+
+/* Adds the term, or notes that the kind has no such field. */
 static int parse_term(struct selector *s, const struct kind *kind, const char *text, const char *p,
-                      const char *end, struct err *unknown, struct err *err)
+                      const char *end, struct err *err)
 {
     size_t n = 0;
     const char *op = find_operator(p, end, &n);
@@ -441,29 +453,28 @@ static int parse_term(struct selector *s, const struct kind *kind, const char *t
         free(term.value);
         return 0;
     }
-    struct err *first = unknown->code == ERR_NONE ? unknown : NULL;
-    if (field_of(kind, (struct str){p, (size_t)(op - p)}, &term, first) < 0) {
+    if (!find_field(kind, (struct str){p, (size_t)(op - p)}, &term)) {
         free(term.value);
+        if (!s->unknown)
+            s->unknown = xstrndup(p, (size_t)(op - p));
         return 0;
     }
-    s->fields = xreallocarray(s->fields, s->n_fields + 1, sizeof *s->fields);
-    s->fields[s->n_fields++] = term;
+    add_term(s, term);
     return 0;
 }
 
 static int parse_fields(struct selector *s, const struct kind *kind, const char *text,
                         struct err *err)
 {
-    SCOPED(err_fini) struct err unknown = {0};
     for (const char *p = text; *p != '\0';) {
         const char *end = term_end(p);
         if (s->n_fields >= TERMS_MAX)
             return err_set(err, ERR_BAD_REQUEST, "more than %d terms", TERMS_MAX);
-        if (end > p && parse_term(s, kind, text, p, end, &unknown, err) < 0)
+        if (end > p && parse_term(s, kind, text, p, end, err) < 0)
             return -(int)err->code;
         p = *end == ',' ? end + 1 : end;
     }
-    return unknown.code == ERR_NONE ? 0 : err_move(err, &unknown);
+    return 0;
 }
 
 /* ---- the selector ---- */
@@ -482,6 +493,23 @@ int selector_parse(const char *label_text, const char *field_text, struct select
 int selector_parse_of(const struct kind *kind, const char *label_text, const char *field_text,
                       struct selector **ret, struct err *err)
 {
+    SCOPED(selector_free_p) struct selector *s = NULL;
+    int rc = selector_read(kind, label_text, field_text, &s, err);
+    if (rc < 0 || (rc = selector_check(s, err)) < 0)
+        return rc;
+    *ret = steal(&s);
+    return 0;
+}
+
+int selector_check(const struct selector *s, struct err *err)
+{
+    return s->unknown ? err_set(err, ERR_BAD_REQUEST, "field label not supported: %s", s->unknown)
+                      : 0;
+}
+
+int selector_read(const struct kind *kind, const char *label_text, const char *field_text,
+                  struct selector **ret, struct err *err)
+{
     SCOPED(err_fini) struct err own = {0}; /* err may be NULL, and the parser reads the code back */
     SCOPED(selector_free_p) struct selector *s = xcalloc(1, sizeof *s);
     if (parse_labels(s, label_text ? label_text : "", &own) < 0)
@@ -490,6 +518,16 @@ int selector_parse_of(const struct kind *kind, const char *label_text, const cha
         return err_move(err, &own);
     *ret = steal(&s);
     return 0;
+}
+
+void selector_add_name(struct selector *s, const char *name)
+{
+    add_term(s, (struct field_term){.field = FIELD_NAME, .value = xstrdup(name)});
+}
+
+bool selector_has_fields(const struct selector *s)
+{
+    return s->n_fields > 0;
 }
 
 void selector_free(struct selector *s)
@@ -502,6 +540,7 @@ void selector_free(struct selector *s)
         free(s->fields[i].value);
     free(s->labels);
     free(s->fields);
+    free(s->unknown);
     free(s);
 }
 

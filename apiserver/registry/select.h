@@ -13,6 +13,14 @@ int selector_parse(const char *label_text, const char *field_text, struct select
 /* The same over the fields that objects of that kind are selected by. */
 int selector_parse_of(const struct kind *kind, const char *label_text, const char *field_text,
                       struct selector **ret, struct err *err);
+/* That in two steps, between which kube-apiserver looks at other parameters: the grammar, then
+ * whether the kind has the fields. */
+int selector_read(const struct kind *kind, const char *label_text, const char *field_text,
+                  struct selector **ret, struct err *err);
+int selector_check(const struct selector *s, struct err *err);
+/* Demands that name as metadata.name=NAME does. */
+void selector_add_name(struct selector *s, const char *name);
+bool selector_has_fields(const struct selector *s);
 void selector_free(struct selector *s);
 bool selector_is_empty(const struct selector *s);
 bool selector_matches(const struct selector *s, const struct object *o);

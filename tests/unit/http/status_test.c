@@ -231,20 +231,33 @@ END_TEST
 
 static const struct {
     const char *text;
-    int64_t ms; /* -1 = refused */
+    int64_t ns; /* -1 = refused */
 } durations[] = {
-    {"10s", 10000}, {"1m30s", 90000}, {"1.5h", 5400000},
-    {"300ms", 300}, {"0", 0},         {"100us", 0},
-    {"+5s", 5000},  {"x", -1},        {"", -1},
-    {"10", -1},     {"s", -1},        {"1d", -1},
-    {"1..5s", -1},  {"10s ", -1},     {"99999999999999999999h", -1},
+    {"10s", 10000000000},
+    {"1m30s", 90000000000},
+    {"1.5h", 5400000000000},
+    {"300ms", 300000000},
+    {"0", 0},
+    {"100us", 100000},
+    {"1ns", 1},
+    {"+5s", 5000000000},
+    {"x", -1},
+    {"", -1},
+    {"10", -1},
+    {"s", -1},
+    {"1d", -1},
+    {"1..5s", -1},
+    {"10s ", -1},
+    {"2562047h", 9223369200000000000},
+    {"2562048h", -1}, /* more than 64 bits hold */
+    {"99999999999999999999h", -1},
 };
 
 START_TEST(test_duration)
 {
-    int64_t ms = -1;
-    int r = params_duration(durations[_i].text, &ms, NULL);
-    ck_assert_msg((r == 0) == (durations[_i].ms >= 0) && ms == durations[_i].ms, "%s",
+    int64_t ns = -1;
+    int r = params_duration(durations[_i].text, &ns, NULL);
+    ck_assert_msg((r == 0) == (durations[_i].ns >= 0) && ns == durations[_i].ns, "%s",
                   durations[_i].text);
 }
 END_TEST
