@@ -590,6 +590,41 @@ START_TEST(prints_scalars_and_nothing)
 }
 END_TEST
 
+/* How strings look, as kube-apiserver prints them. */
+static const struct {
+    const char *text, *printed;
+} looks[] = {
+    {"<a", "<a"},
+    {"=a", "=a"},
+    {"?a", "?a"},
+    {":a", ":a"},
+    {"? a", "'? a'"},
+    {":", "':'"},
+    {"<<", "<<"},
+    {"12:30", "\"12:30\""},
+    {"190:20:30.5", "\"190:20:30.5\""},
+    {"12:60", "12:60"},
+    {"12:", "'12:'"},
+    {"2026-13-01", "2026-13-01"},
+    {"2026-02-30", "2026-02-30"},
+    {"\x07\x1b", "\"\\a\\e\""},
+    {"\xf0\x9f\x98\x80", "\"\\U0001F600\""},
+    {"a \nb", "\"a \\nb\""},
+    {"a\n\tb", "\"a\\n\\tb\""},
+    {" a\nb", "|2-\n   a\n  b"},
+    {"\na\n", "|2\n\n  a"},
+};
+
+START_TEST(prints_strings)
+{
+    SCOPED(json_free_p) cJSON *tree = json_string(looks[_i].text);
+    SCOPED(buf_fini) struct buf out = {0};
+    SCOPED_FREE char *line = xasprintf("%s\n", looks[_i].printed);
+    yaml_print(tree, &out);
+    ck_assert_str_eq(out.data, line);
+}
+END_TEST
+
 /* YAML 1.1 has a type for times, so that they are quoted; what only resembles them is not. */
 START_TEST(quotes_times)
 {
@@ -619,4 +654,5 @@ SUITE(yaml)
           folds_at_each_blank_where_lines_begin_behind_the_width, long_keys_read_back,
           prints_scalars_and_nothing, quotes_times);
     LOOP("strings", string_reads_back, 0, ARRAY_LEN(strings));
+    LOOP("looks", prints_strings, 0, ARRAY_LEN(looks));
 }
