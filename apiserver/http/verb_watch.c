@@ -89,7 +89,6 @@ static void print_object(struct watch_stream *w, const struct object *o, struct 
     }
 }
 
-/* One line, from its head to its end. */
 static void begin_line(enum watch_type type, struct buf *out)
 {
     buf_append(out, heads[type].p, heads[type].n);
@@ -101,32 +100,41 @@ static void end_line(struct watch_stream *w, enum watch_type type, struct buf *o
     w->has_columns &= type == WATCH_ERROR;
 }
 
-static void print_event(struct watch_stream *w, const struct watch_event *e, struct buf *out)
+static void print_change(struct watch_stream *w, enum watch_type type, const struct object *o,
+                         struct buf *out)
 {
-    begin_line(e->type, out);
-    if (e->type == WATCH_ERROR)
-        print_status(&e->err, out);
-    else if (e->type == WATCH_BOOKMARK)
-        print_bookmark(w, e, out);
-    else
-        print_object(w, e->object, out);
-    end_line(w, e->type, out);
+    begin_line(type, out);
+    print_object(w, o, out);
+    end_line(w, type, out);
 }
 
-/* Whole objects as they are stored are printed in one go; a projection takes too long for that. */
+/* Whole objects as they are stored are printed in one go (watch_each_change); a projection takes
+ * too long for that. */
 struct print {
     struct watch_stream *stream;
     struct buf *out;
     size_t until;
 };
 
-static bool print_change(void *ctx, enum watch_type type, const struct object *o)
+static bool put_change(void *ctx, enum watch_type type, const struct object *o)
 {
     struct print *p = ctx;
-    begin_line(type, p->out);
-    object_write(o, p->out);
-    end_line(p->stream, type, p->out);
+    print_change(p->stream, type, o, p->out);
     return p->out->len < p->until;
+}
+
+static void print_event(struct watch_stream *w, const struct watch_event *e, struct buf *out)
+{
+    if (e->object) {
+        print_change(w, e->type, e->object, out);
+        return;
+    }
+    begin_line(e->type, out);
+    if (e->type == WATCH_ERROR)
+        print_status(&e->err, out);
+    else
+        print_bookmark(w, e, out);
+    end_line(w, e->type, out);
 }
 
 static int pull_error(struct watch_stream *w, struct buf *out)
@@ -150,7 +158,7 @@ static int pull(struct stream *s, struct buf *out)
         struct watch_event e = {0};
         int r = 0;
         if (w->transform == TRANSFORM_NONE)
-            watch_each_change(w->watch, print_change, &print);
+            watch_each_change(w->watch, put_change, &print);
         if (out->len >= print.until)
             break;
         if ((r = watch_next(w->watch, &e)) <= 0)

@@ -321,24 +321,13 @@ static int bind_once(const struct binder *b, struct bind_try *t, struct object *
         .fence = b->opts->fence,
         .deadline_ms = b->deadline_ms,
     };
-    enum commit_outcome outcome;
     int64_t rev = 0;
     CRASH_POINT(BIND_CHOSEN);
-    int rc = commit_run(&commit, &outcome, &rev, &current, err);
-    if (rc < 0)
-        return rc;
-    switch (outcome) {
-    case COMMITTED:
-        break;
-    case COMMIT_BESIDE_RACED:
-        return 1;
-    case COMMIT_FENCED:
-        return refuse_fenced(b->table->kind, claim->name, err);
-    case COMMIT_RACED:
-        return refuse_conflict(b->table->kind, claim->name, err,
-                               "the object has been modified; please apply your changes to the "
-                               "latest version and try again");
-    }
+    int rc = commit_run(&commit, &rev, &current, err);
+    if (rc == COMMIT_RACED)
+        return refuse_modified(b->table->kind, claim->name, err);
+    if (rc != COMMITTED)
+        return rc < 0 ? rc : 1;
     CRASH_POINT(BIND_STORED);
     commit_wait(b->registry, rev, b->deadline_ms);
     bind_try_won(t);

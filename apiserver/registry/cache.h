@@ -119,6 +119,7 @@ int refuse_unreadable(const struct kind *kind, const char *what, struct err *err
 int refuse_not_ready(const struct kind *kind, struct err *err);
 int refuse_conflict(const struct kind *kind, const char *name, struct err *err, const char *fmt,
                     ...) __attribute__((format(printf, 4, 5)));
+int refuse_modified(const struct kind *kind, const char *name, struct err *err);
 int refuse_exists(const struct kind *kind, const char *name, bool is_terminating, bool is_generated,
                   struct err *err);
 int refuse_too_large_rev(int64_t rev, int64_t current, struct err *err);
@@ -191,7 +192,7 @@ void watches_end(struct registry *r); /* every watch ends cleanly */
 void *watch_timer_run(void *registry);
 
 /* ---- writing (commit.c) ---- */
-enum commit_outcome { COMMITTED, COMMIT_RACED, COMMIT_BESIDE_RACED, COMMIT_FENCED };
+enum commit_outcome { COMMITTED, COMMIT_RACED, COMMIT_BESIDE_RACED };
 /* An object of another kind that is changed in the same transaction, both or neither, or on which
  * the change depends. */
 struct commit_beside {
@@ -216,16 +217,16 @@ struct commit {
     const struct store_compare *fence;
     int64_t deadline_ms;
 };
-/* One transaction, carried to a certain end: an unknown outcome is read back. COMMIT_RACED:
- * somebody else wrote; ret_current ({0}-started) is what is there, key NULL = nothing.
- * COMMIT_BESIDE_RACED: the object itself is as it was seen, the one beside it is not. Does not
- * wait for the cache. */
-int commit_run(const struct commit *c, enum commit_outcome *ret, int64_t *ret_rev,
-               struct store_kv *ret_current, struct err *err);
+/* One transaction, carried to a certain end: an unknown outcome is read back. Returns the outcome,
+ * or the negative of an error's code; that the fence does not hold is an error. COMMITTED: at
+ * ret_rev; the cache need not have it yet. COMMIT_RACED: somebody else wrote; ret_current
+ * ({0}-started) is what is there, key NULL = nothing. COMMIT_BESIDE_RACED: the object itself is as
+ * it was seen, the one beside it is not. */
+int commit_run(const struct commit *c, int64_t *ret_rev, struct store_kv *ret_current,
+               struct err *err);
 /* Waits a while until the cache has that revision; a write that was done stays done when it does
  * not come. 0 = none. */
 void commit_wait(struct registry *r, int64_t rev, int64_t deadline_ms);
-int refuse_fenced(const struct kind *kind, const char *name, struct err *err);
 /* The object as it is: from the cache, or read from the store. ERR_NOT_FOUND with details. */
 int current_cached(struct registry *r, struct table *t, const char *namespace_name,
                    const char *name, struct object **ret);

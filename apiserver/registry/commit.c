@@ -208,7 +208,7 @@ static bool is_at(const struct store_kv *kv, int64_t rev)
 }
 
 /* A transaction that did not hold: who was in the way? */
-static enum commit_outcome judge_refusal(const struct commit *c, const struct store_kv *current)
+static int judge_refusal(const struct commit *c, const struct store_kv *current, struct err *err)
 {
     const struct registry *r = c->registry;
     if (!is_at(&current[0], c->seen_rev))
@@ -217,44 +217,43 @@ static enum commit_outcome judge_refusal(const struct commit *c, const struct st
         return COMMIT_BESIDE_RACED;
     if (r->on_fenced)
         r->on_fenced(r->fence_ctx);
-    return COMMIT_FENCED;
+    return refuse_conflict(c->table->kind, c->name, err, "no longer leader");
 }
 
-/* One try; 1 = send it again. */
-static int try_once(const struct commit *c, const char *key, bool is_again,
-                    enum commit_outcome *ret, int64_t *ret_rev, struct store_kv *ret_current,
-                    struct err *err)
+/* One try, as commit_run; SEND_AGAIN: nothing of it was done. */
+#define SEND_AGAIN (COMMIT_BESIDE_RACED + 1)
+static int try_once(const struct commit *c, const char *key, bool is_again, int64_t *ret_rev,
+                    struct store_kv *ret_current, struct err *err)
 {
     SCOPED(store_txn_result_fini) struct store_txn_result res = {0};
+    SCOPED(store_kv_fini) struct store_kv kv = {0};
+    enum finding finding = OTHERS;
     int rc = send(c, key, &res, err);
     if (rc == 0 && res.succeeded) {
-        *ret = COMMITTED;
         *ret_rev = res.rev;
-        return 0;
+        return COMMITTED;
     }
-    enum finding finding = OTHERS;
     if (rc == 0) {
         /* An earlier try may have happened after it was read back, and be what this one ran
          * into. */
         if (is_again)
             finding = judge_state(c, &res.current[0], res.rev, ret_rev);
-        *ret = finding == OURS ? COMMITTED : judge_refusal(c, res.current);
+        if (finding == UNCLEAR)
+            return give_up(err);
+        rc = finding == OURS ? COMMITTED : judge_refusal(c, res.current, err);
         *ret_current = steal(&res.current[0]);
-        return finding == UNCLEAR ? give_up(err) : 0;
-    }
-    if (rc != -ERR_UNDETERMINED)
         return rc;
-    SCOPED(store_kv_fini) struct store_kv kv = {0};
-    rc = read_back(c, key, &finding, ret_rev, &kv, err);
-    if (rc < 0 || finding == NOT_YET)
-        return rc < 0 ? rc : 1;
-    *ret = finding == OURS ? COMMITTED : COMMIT_RACED;
+    }
+    if (rc != -ERR_UNDETERMINED || (rc = read_back(c, key, &finding, ret_rev, &kv, err)) < 0)
+        return rc;
+    if (finding == NOT_YET)
+        return SEND_AGAIN;
     *ret_current = steal(&kv);
-    return 0;
+    return finding == OURS ? COMMITTED : COMMIT_RACED;
 }
 
-int commit_run(const struct commit *given, enum commit_outcome *ret, int64_t *ret_rev,
-               struct store_kv *ret_current, struct err *err)
+int commit_run(const struct commit *given, int64_t *ret_rev, struct store_kv *ret_current,
+               struct err *err)
 {
     struct commit with_stored = *given;
     const struct commit *c = &with_stored;
@@ -265,17 +264,19 @@ int commit_run(const struct commit *given, enum commit_outcome *ret, int64_t *re
     SCOPED_FREE char *key = key_of_object(c->table, c->namespace_name, c->name);
     SCOPED(err_fini) struct err e = {0};
     int64_t wait_ms = AGAIN_MIN_MS;
-    int rc = try_once(c, key, false, ret, ret_rev, ret_current, &e);
-    while (rc == 1) {
+    int rc = try_once(c, key, false, ret_rev, ret_current, &e);
+    while (rc == SEND_AGAIN) {
         if (now_ms() >= c->deadline_ms || !pause_before_again(c, &wait_ms))
             rc = give_up(&e);
         else
-            rc = try_once(c, key, true, ret, ret_rev, ret_current, &e);
+            rc = try_once(c, key, true, ret_rev, ret_current, &e);
     }
-    if (rc == 0 && *ret == COMMITTED) {
+    if (rc < 0)
+        return refuse_store(c->table->kind, c->op, &e, err);
+    if (rc == COMMITTED) {
         count_write(c->table);
         if (c->beside && !c->beside->is_kept)
             count_write(c->beside->table);
     }
-    return rc == 0 ? 0 : refuse_store(c->table->kind, c->op, &e, err);
+    return rc;
 }

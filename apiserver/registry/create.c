@@ -91,22 +91,14 @@ static int create_attempt(const struct creation *c, const cJSON *object, const s
         .fence = c->opts->fence,
         .deadline_ms = c->deadline_ms,
     };
-    enum commit_outcome outcome;
     int64_t rev = 0;
-    int rc = commit_run(&commit, &outcome, &rev, &current, err);
-    if (rc < 0)
-        return rc;
-    switch (outcome) {
-    case COMMITTED:
-        break;
-    case COMMIT_BESIDE_RACED:
-        return 1;
-    case COMMIT_FENCED:
-        return refuse_fenced(c->table->kind, name, err);
-    case COMMIT_RACED:
+    int rc = commit_run(&commit, &rev, &current, err);
+    if (rc == COMMIT_RACED) {
         (void)current_of_race(c->table, name, &current, &present, NULL);
         return refuse_taken(c->table, name, present, c->is_last_attempt_of_many, err);
     }
+    if (rc != COMMITTED)
+        return rc < 0 ? rc : 1;
     if (a->beside)
         CRASH_POINT(CLAIM_STORED);
     commit_wait(c->registry, rev, c->deadline_ms);

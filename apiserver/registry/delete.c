@@ -149,15 +149,12 @@ static int delete_commit(struct deleter *d, const char *json, size_t len, struct
         .fence = d->opts->fence,
         .deadline_ms = d->deadline_ms,
     };
-    enum commit_outcome outcome;
-    int rc = commit_run(&commit, &outcome, &d->rev, &current, err);
-    if (rc == 0 && outcome == COMMITTED)
+    int rc = commit_run(&commit, &d->rev, &current, err);
+    if (rc == COMMITTED)
         CRASH_POINT(DELETE_STORED);
-    if (rc < 0 || outcome == COMMITTED)
+    if (rc < 0 || rc == COMMITTED)
         return rc;
-    if (outcome == COMMIT_FENCED)
-        return refuse_fenced(d->table->kind, d->name, err);
-    if (outcome == COMMIT_BESIDE_RACED)
+    if (rc == COMMIT_BESIDE_RACED)
         return refuse_conflict(d->table->kind, d->name, err, "%s \"%s\" has been modified",
                                reason->kind->kind, reason->name);
     struct object *now = NULL;

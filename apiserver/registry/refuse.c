@@ -58,9 +58,11 @@ int refuse_conflict(const struct kind *kind, const char *name, struct err *err, 
     return -ERR_CONFLICT;
 }
 
-int refuse_fenced(const struct kind *kind, const char *name, struct err *err)
+int refuse_modified(const struct kind *kind, const char *name, struct err *err)
 {
-    return refuse_conflict(kind, name, err, "no longer leader");
+    return refuse_conflict(kind, name, err,
+                           "the object has been modified; please apply your changes to the latest "
+                           "version and try again");
 }
 
 int refuse_exists(const struct kind *kind, const char *name, bool is_terminating, bool is_generated,

@@ -83,14 +83,11 @@ static int store_change(struct updater *u, char *take_json, size_t len, bool is_
         .fence = u->opts->fence,
         .deadline_ms = u->deadline_ms,
     };
-    enum commit_outcome outcome;
     int64_t rev = 0;
-    int rc = commit_run(&commit, &outcome, &rev, &current, err);
+    int rc = commit_run(&commit, &rev, &current, err);
     if (rc < 0)
         return rc;
-    if (outcome == COMMIT_FENCED)
-        return refuse_fenced(t->kind, u->old->name, err);
-    if (outcome == COMMIT_RACED) {
+    if (rc == COMMIT_RACED) {
         struct object *now = NULL;
         rc = current_of_race(t, u->old->name, &current, &now, err);
         if (rc < 0 && !becomes_missing(u, rc, err))
@@ -227,10 +224,7 @@ static int update_loop(struct updater *u, struct err *err)
         if (rc != 1)
             return rc;
         if (clock_monotonic_ms(&clock_system) >= u->deadline_ms)
-            return refuse_conflict(
-                u->table->kind, u->req->name, err,
-                "the object has been modified; please apply your changes to the latest version "
-                "and try again");
+            return refuse_modified(u->table->kind, u->req->name, err);
         err_fini(err);
     }
 }
