@@ -1,5 +1,5 @@
-/* Probes and hooks say what to do in the same words: run a command, ask over HTTP, connect. To sleep
- * is a hook's alone, and needs nobody (hook.c). */
+/* Probes and hooks say what to do in the same words: run a command, ask over HTTP, connect. To
+ * sleep is a hook's alone, and needs nobody (hook.c). */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -13,8 +13,7 @@
 #include "node/run.h"
 
 #define ENGINE_MS 5000 /* what the engine may need to start a command, beside its own time */
-#define ANSWER_MAX ((size_t)64 << 10)
-#define SAID_MAX 256 /* bytes of what it said that go into an error */
+#define SAID_MAX 256   /* bytes of what it said that go into an error */
 
 void handler_target_fini(struct handler_target *t)
 {
@@ -36,22 +35,55 @@ static const cJSON *spec_find(const cJSON *pod, const char *container)
     return NULL;
 }
 
-bool handler_find(struct runner *r, const char *uid, const char *container,
-                  struct handler_target *ret)
+bool handler_find(struct runner *r, const struct handler_key *k, struct handler_target *ret)
 {
     pthread_mutex_lock(&r->lock);
-    struct run *run = map_get(r->runs, uid);
-    const struct note *note = run && !run->is_gone ? run_note(run, container) : NULL;
-    bool is_found = note && note->instance_id;
+    struct run *run = map_get(r->runs, k->uid);
+    const struct note *note = run && !run->is_gone ? run_note(run, k->container) : NULL;
+    bool is_found = note && str_equal(note->instance_id, k->id);
     if (is_found)
         *ret = (struct handler_target){
             .id = xstrdup(note->instance_id),
             .ip = xstrdup(run->ip),
-            .container = json_copy(spec_find(run->newest, container)),
+            .container = json_copy(spec_find(run->newest, k->container)),
         };
     pthread_mutex_unlock(&r->lock);
     return is_found;
 }
+
+/* ---- keys ---- */
+
+char *handler_key_print(const char *uid, const char *container, const char *id, const char *what)
+{
+    return xasprintf("%s/%s/%s/%s", uid, container, id, what);
+}
+
+static char *next_part(const char **at)
+{
+    char *part = xstrndup(*at, strcspn(*at, "/"));
+    *at += strlen(part);
+    *at += **at == '/';
+    return part;
+}
+
+struct handler_key handler_key_read(const char *key)
+{
+    struct handler_key k = {.uid = next_part(&key)};
+    k.container = next_part(&key);
+    k.id = next_part(&key);
+    k.what = next_part(&key);
+    return k;
+}
+
+void handler_key_fini(struct handler_key *k)
+{
+    free(k->uid);
+    free(k->container);
+    free(k->id);
+    free(k->what);
+}
+
+/* ---- workers ---- */
 
 bool handler_enter(struct runner *r, const char *uid, enum handler_queue queue)
 {
@@ -75,6 +107,8 @@ void handler_leave(struct runner *r, const char *uid, enum handler_queue queue)
     r->busy[queue]--;
     pthread_mutex_unlock(&r->lock);
 }
+
+/* ---- what is done ---- */
 
 static int run_command(struct runner *r, const struct handler_target *t, const cJSON *action,
                        int64_t timeout_ms, struct err *err)
@@ -106,6 +140,25 @@ static int port_of(const struct handler_target *t, const cJSON *port)
     return number > 0 && number <= UINT16_MAX ? (int)number : 0;
 }
 
+/* What it says beside its status does not matter, however much it is. */
+static int ask(struct fetch *fetch, const struct fetch_request *request, struct err *err)
+{
+    SCOPED(buf_fini) struct buf dropped = {0};
+    int64_t until_ms = clock_monotonic_ms(&clock_system) + request->timeout_ms;
+    struct fetch_stream *s = fetch_open(fetch, request);
+    while (fetch_status(s) == 0 && fetch_read(s, until_ms, &dropped, err) == FETCH_SOME)
+        ;
+    int status = fetch_status(s);
+    fetch_close(s);
+    if (status == 0 && err->code == ERR_NONE)
+        return err_set(err, ERR_TIMEOUT, "no answer in time");
+    if (status == 0)
+        return -(int)err->code;
+    err_fini(err);
+    return status >= 200 && status <= 399 ? 0
+                                          : err_set(err, ERR_INTERNAL, "HTTP status %d", status);
+}
+
 static int ask_http(struct runner *r, const struct handler_target *t, const cJSON *action,
                     int64_t timeout_ms, struct err *err)
 {
@@ -116,22 +169,13 @@ static int ask_http(struct runner *r, const struct handler_target *t, const cJSO
         xasprintf("%s://%s:%d%s%s", is_tls ? "https" : "http", t->ip,
                   port_of(t, json_get(action, "port")), *path == '/' ? "" : "/", path);
     SCOPED(pairs_fini) struct pairs headers = {0};
-    SCOPED(fetch_response_fini) struct fetch_response answer = {0};
     const cJSON *header;
     cJSON_ArrayForEach(header, json_get(action, "httpHeaders"))
         pairs_add(&headers, json_str_or(header, "name", ""), json_str_or(header, "value", ""));
-    int rc = fetch_do(r->config.fetch,
-                      &(struct fetch_request){.url = url,
-                                              .headers = &headers,
-                                              .tls = &any,
-                                              .timeout_ms = timeout_ms,
-                                              .max_body = ANSWER_MAX},
-                      &answer, err);
-    if (rc == -ERR_TOO_LARGE)
-        return 0; /* it answered */
-    if (rc == 0 && (answer.status < 200 || answer.status > 399))
-        rc = err_set(err, ERR_INTERNAL, "HTTP status %d", answer.status);
-    return rc;
+    return ask(r->config.fetch,
+               &(struct fetch_request){
+                   .url = url, .headers = &headers, .tls = &any, .timeout_ms = timeout_ms},
+               err);
 }
 
 static int connect_tcp(struct runner *r, const struct handler_target *t, const cJSON *action,

@@ -1,6 +1,5 @@
-/* Carries out postStart and preStop hooks, each once. A key is UID/CONTAINER/ID/postStart, with the
- * engine's id of the run that the hook is of. One that sleeps takes no worker: the queue's clock
- * does it. */
+/* Carries out postStart and preStop hooks, each once. One that sleeps takes no worker: the queue's
+ * clock does it. */
 #include "apiserver/base/json.h"
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
@@ -39,7 +38,7 @@ void hook_begin(struct runner *r, const struct run *run, const char *container, 
     struct note *note = same ? run_note(same, container) : NULL;
     if (note && note->instance_id) {
         *state_of(note, is_post_start) = HOOK_RUNS;
-        key = xasprintf("%s/%s/%s/%s", run->uid, container, note->instance_id, field);
+        key = handler_key_print(run->uid, container, note->instance_id, field);
         after_ms = sleep_ms(json_get(lifecycle, field), time_of(r, note, is_post_start));
     }
     pthread_mutex_unlock(&r->lock);
@@ -47,92 +46,66 @@ void hook_begin(struct runner *r, const struct run *run, const char *container, 
         loop_add_after(r->hooks, key, after_ms);
 }
 
-struct hook { /* a key in parts */
-    char *uid, *container, *id, *field;
-    bool is_post_start;
-};
-
-static void hook_fini(struct hook *h)
+static bool is_post_start(const struct handler_key *k)
 {
-    free(h->uid);
-    free(h->container);
-    free(h->id);
-    free(h->field);
-}
-
-static char *next_part(const char **at)
-{
-    char *part = xstrndup(*at, strcspn(*at, "/"));
-    *at += strlen(part);
-    *at += **at == '/';
-    return part;
-}
-
-static struct hook read_key(const char *key)
-{
-    struct hook h = {.uid = next_part(&key)};
-    h.container = next_part(&key);
-    h.id = next_part(&key);
-    h.field = next_part(&key);
-    h.is_post_start = strcmp(h.field, "postStart") == 0;
-    return h;
+    return strcmp(k->what, "postStart") == 0;
 }
 
 /* Lock held; NULL when another run has taken its place. */
-static struct note *note_of(struct runner *r, const struct hook *h)
+static struct note *note_of(struct runner *r, const struct handler_key *k)
 {
-    struct run *run = map_get(r->runs, h->uid);
-    struct note *note = run ? run_note(run, h->container) : NULL;
-    return note && note->instance_id && strcmp(note->instance_id, h->id) == 0 ? note : NULL;
+    struct run *run = map_get(r->runs, k->uid);
+    struct note *note = run ? run_note(run, k->container) : NULL;
+    return note && note->instance_id && strcmp(note->instance_id, k->id) == 0 ? note : NULL;
 }
 
-static void conclude(struct runner *r, const struct hook *h, const struct err *err)
+static void conclude(struct runner *r, const struct handler_key *k, const struct err *err)
 {
     if (err->code != ERR_NONE)
-        log_info("hook failed pod=%s container=%s hook=%s: %s", h->uid, h->container, h->field,
+        log_info("hook failed pod=%s container=%s hook=%s: %s", k->uid, k->container, k->what,
                  err_text(err));
     pthread_mutex_lock(&r->lock);
-    struct note *note = note_of(r, h);
+    struct note *note = note_of(r, k);
     if (note)
-        *state_of(note, h->is_post_start) = err->code == ERR_NONE ? HOOK_DONE : HOOK_FAILED;
+        *state_of(note, is_post_start(k)) = err->code == ERR_NONE ? HOOK_DONE : HOOK_FAILED;
     if (note && err->code != ERR_NONE) {
         free(note->trouble);
-        note->trouble = xasprintf("%s hook: %s", h->field, err_text(err));
+        note->trouble = xasprintf("%s hook: %s", k->what, err_text(err));
     }
     pthread_mutex_unlock(&r->lock);
-    loop_add(r->pods, h->uid);
+    loop_add(r->pods, k->uid);
 }
 
 /* False when it is over, or its run is. */
-static bool find(struct runner *r, const struct hook *h, struct handler_target *ret,
+static bool find(struct runner *r, const struct handler_key *k, struct handler_target *ret,
                  int64_t *ret_time_ms)
 {
     pthread_mutex_lock(&r->lock);
-    const struct note *note = note_of(r, h);
+    const struct note *note = note_of(r, k);
     if (note)
-        *ret_time_ms = time_of(r, note, h->is_post_start);
+        *ret_time_ms = time_of(r, note, is_post_start(k));
     pthread_mutex_unlock(&r->lock);
-    return note && handler_find(r, h->uid, h->container, ret);
+    return note && handler_find(r, k, ret);
 }
 
 int hook_work(void *ctx, const char *key, struct loop_result *ret)
 {
     struct runner *r = ctx;
     int64_t time_ms = 0;
-    SCOPED(hook_fini) struct hook h = read_key(key);
+    SCOPED(handler_key_fini) struct handler_key k = handler_key_read(key);
     SCOPED(handler_target_fini) struct handler_target t = {0};
     SCOPED(err_fini) struct err err = {0};
-    if (!find(r, &h, &t, &time_ms))
+    if (!find(r, &k, &t, &time_ms))
         return 0;
-    const cJSON *hook = json_get(json_get(t.container, "lifecycle"), h.field);
+    const cJSON *hook = json_get(json_get(t.container, "lifecycle"), k.what);
     if (!json_get(hook, "sleep")) {
-        if (!handler_enter(r, h.uid, HANDLER_HOOKS)) {
+        if (!handler_enter(r, k.uid, HANDLER_HOOKS)) {
             ret->again_after_ms = HANDLER_WAIT_MS;
             return 0;
         }
         handler_run(r, &t, hook, time_ms, &err);
-        handler_leave(r, h.uid, HANDLER_HOOKS);
+        handler_leave(r, k.uid, HANDLER_HOOKS);
     }
-    conclude(r, &h, &err);
+    conclude(r, &k, &err);
     return 0;
 }

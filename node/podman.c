@@ -418,38 +418,63 @@ int podman_resize(struct podman *p, const char *what, const char *id, int width,
     return send_call(p, &(struct call){.method = "POST", .path = path}, NULL, err);
 }
 
+/* The command's output, in frames. What is too much is read and dropped, for it waits for its
+ * reader. */
+static int hear_command(struct podman *p, const char *exec_id, int64_t timeout_ms, struct buf *ret,
+                        struct err *err)
+{
+    SCOPED_FREE char *path = path_of("exec", exec_id, "/start");
+    SCOPED_FREE char *url = xasprintf(API "%s", path);
+    SCOPED(pairs_fini) struct pairs headers = {0};
+    static const char body[] = "{\"Detach\":false}";
+    int64_t until_ms = clock_monotonic_ms(&clock_system) + timeout_ms;
+    pairs_add(&headers, "Content-Type", "application/json");
+    struct fetch_stream *s =
+        fetch_open(p->fetch, &(struct fetch_request){.method = "POST",
+                                                     .url = url,
+                                                     .unix_socket = p->socket,
+                                                     .headers = &headers,
+                                                     .body = body,
+                                                     .body_len = strlen(body),
+                                                     .timeout_ms = timeout_ms});
+    enum fetch_news news;
+    do {
+        SCOPED(buf_fini) struct buf piece = {0};
+        news = fetch_read(s, until_ms, &piece, err);
+        size_t room = EXEC_OUTPUT_MAX - ret->len;
+        buf_append(ret, piece.data, piece.len < room ? piece.len : room);
+    } while (news == FETCH_SOME && clock_monotonic_ms(&clock_system) < until_ms);
+    int status = fetch_status(s);
+    fetch_close(s);
+    if (news != FETCH_ENDED)
+        return err_set(err, ERR_TIMEOUT, "the command timed out");
+    if (err->code != ERR_NONE)
+        return -(int)err->code;
+    return status >= 400 ? refusal(status, ret, err) : 0;
+}
+
 int podman_exec(struct podman *p, const char *id, const cJSON *command, int64_t timeout_ms,
                 struct podman_exec *ret, struct err *err)
 {
     SCOPED_FREE char *exec_id = NULL;
-    SCOPED(fetch_response_fini) struct fetch_response response = {0};
+    SCOPED(buf_fini) struct buf frames = {0};
+    struct podman_exec_state state = {0};
     int rc = podman_exec_create(
         p, id, &(struct podman_command){.words = command, .has_stdout = true, .has_stderr = true},
         &exec_id, err);
     if (rc < 0)
         return rc;
-    SCOPED_FREE char *path = path_of("exec", exec_id, "/start");
-    SCOPED(json_free_p) cJSON *body = json_object();
-    json_add(body, "Detach", json_boolean(false));
-    rc = send_call(p,
-                   &(struct call){.method = "POST",
-                                  .path = path,
-                                  .json = body,
-                                  .timeout_ms = timeout_ms,
-                                  .max = EXEC_OUTPUT_MAX},
-                   &response, err);
-    if (rc == -ERR_UNDETERMINED || rc == -ERR_TIMEOUT || rc == -ERR_TOO_LARGE) {
+    rc = hear_command(p, exec_id, timeout_ms, &frames, err);
+    if (rc == -ERR_UNDETERMINED || rc == -ERR_TIMEOUT) {
         podman_exec_kill(p, exec_id, NULL);
-        return rc == -ERR_TOO_LARGE ? rc : err_set(err, ERR_TIMEOUT, "the command timed out");
+        return err_set(err, ERR_TIMEOUT, "the command timed out");
     }
-    struct podman_exec_state state = {0};
     if (rc == 0)
         rc = podman_exec_look(p, exec_id, &state, err);
     if (rc < 0)
         return rc;
-    struct podman_exec e = {.exit_code = state.exit_code};
-    unframe(&response.body, &e.output);
-    *ret = e;
+    *ret = (struct podman_exec){.exit_code = state.exit_code};
+    unframe(&frames, &ret->output);
     return 0;
 }
 

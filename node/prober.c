@@ -1,13 +1,13 @@
-/* Carries probes out, each again and again for itself while its container runs. A key is
- * UID/CONTAINER/KIND. */
+/* Carries probes out, each again and again for itself while its container runs. */
 #include "apiserver/base/json.h"
 #include "apiserver/base/log.h"
 #include "apiserver/base/mem.h"
 #include "node/run.h"
 
-static char *key_of(const char *uid, const char *container, enum probe_kind kind)
+static char *key_of(const char *uid, const struct member *m, enum probe_kind kind)
 {
-    return xasprintf("%s/%s/%d", uid, container, (int)kind);
+    const char digit[] = {(char)('0' + kind), '\0'};
+    return handler_key_print(uid, m->name, m->now->id, digit);
 }
 
 /* A run of a container that is new to us begins without results. */
@@ -29,7 +29,7 @@ void prober_adopt(struct runner *r, struct run *run, const struct member *m)
     pthread_mutex_unlock(&r->lock);
     for (int k = 0; !is_same && id && k < PROBE_KINDS; k++) {
         struct probe probe = probe_read(m->spec, (enum probe_kind)k);
-        SCOPED_FREE char *key = key_of(run->uid, m->name, (enum probe_kind)k);
+        SCOPED_FREE char *key = key_of(run->uid, m, (enum probe_kind)k);
         if (probe.spec)
             loop_add_after(r->probes, key, probe.delay_ms ? probe.delay_ms : 1);
     }
@@ -72,32 +72,30 @@ static bool take_in(struct runner *r, const char *uid, const char *container,
 int prober_work(void *ctx, const char *key, struct loop_result *ret)
 {
     struct runner *r = ctx;
-    const char *first = strchr(key, '/'), *last = strrchr(key, '/');
-    SCOPED_FREE char *uid = xstrndup(key, (size_t)(first - key));
-    SCOPED_FREE char *container = xstrndup(first + 1, (size_t)(last - first) - 1);
-    enum probe_kind kind = (enum probe_kind)(last[1] - '0');
+    SCOPED(handler_key_fini) struct handler_key k = handler_key_read(key);
+    enum probe_kind kind = (enum probe_kind)(k.what[0] - '0');
     SCOPED(handler_target_fini) struct handler_target t = {0};
     SCOPED(err_fini) struct err err = {0};
     bool is_over = false;
-    if (!handler_find(r, uid, container, &t))
+    if (!handler_find(r, &k, &t))
         return 0;
     struct probe probe = probe_read(t.container, kind);
-    bool is_due_now = is_due(r, uid, container, &t, kind, &is_over);
+    bool is_due_now = is_due(r, k.uid, k.container, &t, kind, &is_over);
     if (is_over || !probe.spec)
         return 0;
     ret->again_after_ms = probe.period_ms;
     if (!is_due_now)
         return 0;
-    if (!handler_enter(r, uid, HANDLER_PROBES)) {
+    if (!handler_enter(r, k.uid, HANDLER_PROBES)) {
         ret->again_after_ms = HANDLER_WAIT_MS;
         return 0;
     }
     handler_run(r, &t, probe.spec, probe.timeout_ms, &err);
-    handler_leave(r, uid, HANDLER_PROBES);
-    if (take_in(r, uid, container, &t, kind, &err)) {
-        log_debug("probe changed pod=%s container=%s probe=%s passes=%d", uid, container,
+    handler_leave(r, k.uid, HANDLER_PROBES);
+    if (take_in(r, k.uid, k.container, &t, kind, &err)) {
+        log_debug("probe changed pod=%s container=%s probe=%s passes=%d", k.uid, k.container,
                   probe_fields[kind], err.code == ERR_NONE);
-        loop_add(r->pods, uid);
+        loop_add(r->pods, k.uid);
     }
     return 0;
 }

@@ -163,14 +163,22 @@ void handler_target_fini(struct handler_target *t);
 /* Errors: it failed, with what it said. */
 int handler_run(struct runner *r, const struct handler_target *t, const cJSON *action,
                 int64_t timeout_ms, struct err *err);
+/* Keys of the queues: what is to be done with one run of a container. */
+struct handler_key { /* handler_key_fini */
+    char *uid, *container;
+    char *id;   /* of the run, the engine's: nothing of it is left when another has begun */
+    char *what; /* the probe or hook */
+};
+char *handler_key_print(const char *uid, const char *container, const char *id, const char *what);
+struct handler_key handler_key_read(const char *key);
+void handler_key_fini(struct handler_key *k);
 /* Before and after a call that may take long: a Pod has a worker whatever others do, and more than
  * one as long as half of them are free, so that one Pod's commands that hang hold up no other's.
  * False = not yet. */
 bool handler_enter(struct runner *r, const char *uid, enum handler_queue queue);
 void handler_leave(struct runner *r, const char *uid, enum handler_queue queue);
-/* Of a container that runs; false when it does not. Takes the lock. */
-bool handler_find(struct runner *r, const char *uid, const char *container,
-                  struct handler_target *ret);
+/* False when that run is over. Takes the lock. */
+bool handler_find(struct runner *r, const struct handler_key *k, struct handler_target *ret);
 
 /* report.c */
 int report_status(struct runner *r, struct run *run, const struct plan *plan, const char *reason,

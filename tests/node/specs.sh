@@ -123,6 +123,22 @@ inside probed killall httpd >/dev/null
 comes "it is started again when its liveness probe fails" probed '.status.containerStatuses[0].restartCount == 1 and .status.containerStatuses[0].started == true'
 is "its probe is named in an event" 1 "$(kube GET '/api/v1/namespaces/default/events?fieldSelector=reason=Unhealthy' | jq '[.items[] | select(.message | test("livenessProbe"))] | length')"
 
+pod loud 'run("while :; do { printf \"HTTP/1.1 500 x\\r\\n\\r\\n\"; head -c 200000 /dev/zero; } | nc -l -p 8080; done") |
+    main(.livenessProbe = {httpGet: {port: 8080}, periodSeconds: 1, timeoutSeconds: 5} | .lifecycle.postStart.exec.command = ["head", "-c", "200000", "/dev/zero"])'
+told_of_500() { kube GET '/api/v1/namespaces/default/events?fieldSelector=reason=Unhealthy' | jq -e 'any(.items[]; .message | test("HTTP status 500"))' >/dev/null; }
+t "an answer of 500 is a failure, however long; a hook may say as much" within 60 told_of_500
+pod patient '.spec.volumes = [{name: "w", emptyDir: {}}] | run("mkdir /w/again && sleep 6 && exit 1; cut -d. -f1 /proc/uptime > /w/began; sleep 100000") |
+    main(.volumeMounts = [{name: "w", mountPath: "/w"}] | .livenessProbe = {initialDelaySeconds: 4, periodSeconds: 2,
+        exec: {command: ["sh", "-c", "[ ! -e /w/began ] || [ -e /w/probed ] || cut -d. -f1 /proc/uptime > /w/probed"]}})'
+comes "a container that fails runs again" patient '.status.containerStatuses[0] | .restartCount == 1 and .state.running'
+t "and is probed" within 60 inside patient cat /w/probed
+t "not before its delay" [ "$(($(inside patient cat /w/probed) - $(inside patient cat /w/began)))" -ge 3 ]
+pod hangs 'main(.lifecycle.postStart.exec.command = ["sleep", "1000"]) | .spec.containers += [range(9) as $i | .spec.containers[0] | .name = "more-\($i)"]'
+comes "a Pod has ten hooks that hang" hangs '[.status.containerStatuses[]? | select(.state.running and (.started | not))] | length == 10'
+pod polite 'main(.lifecycle.postStart.exec.command = ["true"])'
+comes "another Pod's hook is done nevertheless" polite "$READY"
+for name in loud patient hangs polite; do pod_delete $name; done
+
 # ---- hostile ones ----
 
 # refused TEXT NAME REASON FIELD JQ-PROGRAM

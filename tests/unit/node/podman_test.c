@@ -32,6 +32,15 @@ static bool engine(void *ctx, struct peer_conn *c, const struct peer_request *re
         peer_printf(
             c, "HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n%c%c%c%c%c%c%c%chi %c%c%c%c%c%c%c%cx",
             1, 0, 0, 0, 0, 0, 0, 3, 2, 0, 0, 0, 0, 0, 0, 1);
+    else if (strcmp(path, "/containers/loud/exec") == 0)
+        peer_answer(c, 201, "application/json", "{\"Id\":\"e2\"}");
+    else if (strcmp(path, "/exec/e2/start") == 0) {
+        peer_printf(c, "HTTP/1.1 200 OK\r\nContent-Length: 200008\r\n\r\n%c%c%c%c%c%c%c%c", 1, 0, 0,
+                    0, 0, 3, 0x0d, 0x40);
+        for (int i = 0; i < 2000; i++)
+            peer_printf(c, "%0100d", i);
+    } else if (strcmp(path, "/exec/e2/json") == 0)
+        peer_answer(c, 200, "application/json", "{\"ExitCode\":0,\"Running\":false}");
     else if (strcmp(path, "/exec/e1/json") == 0)
         peer_answer(c, 200, "application/json", "{\"ExitCode\":3,\"Running\":false}");
     else if (strcmp(path, "/containers/busy/start") == 0)
@@ -107,6 +116,12 @@ START_TEST(test_command)
                   err_text(&err));
     ck_assert_int_eq(result.exit_code, 3);
     ck_assert_str_eq(buf_cstr(&result.output), "hi x");
+    podman_exec_fini(&result);
+    ck_assert_msg(podman_exec(podman, "loud", command, 5000, &result, &err) == 0, "%s",
+                  err_text(&err)); /* which costs it nothing */
+    ck_assert_int_eq(result.exit_code, 0);
+    ck_assert_int_gt(result.output.len, 60000);
+    ck_assert_int_lt(result.output.len, 70000);
     teardown();
 }
 END_TEST
