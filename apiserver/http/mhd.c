@@ -51,7 +51,7 @@ struct exchange {
     struct peer *peer;
     enum step step;
     bool is_refused; /* the body does not fit beside the others */
-    bool is_chunked; /* an answer of unknown length is: the client is of HTTP/1.1 */
+    bool is_chunked; /* what is of unknown length may be: the client is of HTTP/1.1 */
     uint64_t received;
     size_t counted; /* bytes of the body in the budget */
     struct request req;
@@ -126,9 +126,10 @@ static void read_head(struct exchange *x, const char *method)
 
 /* Is there only one way to read the head? libmicrohttpd takes some that others read differently:
  * names with a blank at their end, several lengths, a length beside chunks, codings it does not
- * know. Where such a request ends is then a matter of opinion, and what follows it could be
- * somebody else's; so it is refused and its connection ends. Source: RFC 9112, 5.1, 6.1 and 6.3. */
-static bool is_head_sound(const struct pairs *headers)
+ * know, chunks of a client of HTTP/1.0. Where such a request ends is then a matter of opinion, and
+ * what follows it could be somebody else's; so it is refused and its connection ends. Source: RFC
+ * 9112, 5.1, 6.1 and 6.3. */
+static bool is_head_sound(const struct pairs *headers, bool may_be_chunked)
 {
     static const char token[] = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
                                 "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -138,7 +139,7 @@ static bool is_head_sound(const struct pairs *headers)
         if (h->name[0] == '\0' || h->name[strspn(h->name, token)] != '\0')
             return false;
         bool is_coding = strcasecmp(h->name, "Transfer-Encoding") == 0;
-        if (is_coding && strcasecmp(h->value, "chunked") != 0)
+        if (is_coding && (!may_be_chunked || strcasecmp(h->value, "chunked") != 0))
             return false;
         n_framings += is_coding || strcasecmp(h->name, "Content-Length") == 0;
     }
@@ -366,7 +367,7 @@ static enum MHD_Result on_access(void *ctx, struct MHD_Connection *connection, c
     case STEP_HEAD:
         x->is_chunked = strcmp(version, "HTTP/1.0") != 0;
         read_head(x, method);
-        if (!is_head_sound(&x->req.headers)) {
+        if (!is_head_sound(&x->req.headers, x->is_chunked)) {
             fill_bad_response(&x->resp);
             return send_response(x);
         }

@@ -52,6 +52,17 @@ static const struct {
     {"GET / HTTP/9.9\r\nHost: x\r\n\r\n", "HTTP/1.1 505"},
     {"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", "HTTP/1.1 400"},
     {"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "HTTP/1.1 400"},
+    /* of which it could be said in two ways where they end */
+    {"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\na",
+     "HTTP/1.1 400"},
+    {"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: "
+     "chunked\r\n\r\n0\r\n\r\n",
+     "HTTP/1.1 400"},
+    {"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n", "HTTP/1.1 400"},
+    {"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+     "HTTP/1.1 400"},
+    {"POST / HTTP/1.0\r\nConnection: Keep-Alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+     "HTTP/1.1 400"},
 };
 
 START_TEST(test_malformed)
