@@ -54,6 +54,7 @@ struct table {
 struct fresh { /* shared asking for the store's revision; see fresh.c */
     uint64_t n_started, n_finished;
     bool is_in_flight;
+    bool is_cut; /* the one that ended last had less time than any may take */
     int64_t rev;
     struct err err;
 };

@@ -103,6 +103,7 @@ static uint64_t fresh_send(struct registry *r, int64_t deadline_ms)
     err_fini(&f->err);
     f->err = steal(&err);
     f->rev = rev;
+    f->is_cut = deadline_ms < ceiling_ms;
     f->n_finished = n;
     f->is_in_flight = false;
     pthread_cond_broadcast(&r->moved);
@@ -124,7 +125,8 @@ static int fresh_rev(struct registry *r, int64_t deadline_ms, int64_t *ret, stru
     uint64_t wanted = f->n_started + 1, own = 0;
     for (;;) {
         if (f->n_finished >= wanted) {
-            bool is_others_timeout = f->err.code == ERR_SERVER_TIMEOUT && f->n_finished != own;
+            bool is_others_timeout =
+                f->is_cut && f->err.code == ERR_SERVER_TIMEOUT && f->n_finished != own;
             if (!is_others_timeout)
                 break;
             wanted = f->n_started + 1; /* it ran out of somebody else's time */

@@ -335,6 +335,52 @@ static void *wait_for_rev(void *arg)
     return NULL;
 }
 
+/* ---- a store that does not answer ---- */
+
+#define READERS 30
+
+static unsigned n_come, n_asked; /* atomic */
+
+/* The first call takes until everybody waits for it, or for the next one. */
+static enum memstore_fault answer_late(void *ctx, const char *call, uint64_t n)
+{
+    (void)ctx, (void)call;
+    while (__atomic_load_n(&n_come, __ATOMIC_ACQUIRE) < READERS)
+        sleep_ms(1);
+    sleep_ms(n == 1 ? 200 : 0);
+    __atomic_fetch_add(&n_asked, 1, __ATOMIC_RELAXED);
+    return MEMSTORE_UNDETERMINED_LOST;
+}
+
+static void *read_latest(void *arg)
+{
+    SCOPED(object_unref_p) struct object *o = NULL;
+    int *rc = arg;
+    __atomic_fetch_add(&n_come, 1, __ATOMIC_RELEASE);
+    *rc = registry_get(w.registry, &kind_sandbox, "ns", "a", (struct read_version){READ_LATEST, 0},
+                       world_deadline() + 60000, &o, NULL);
+    return NULL;
+}
+
+/* Who has waited for a call as long as any may take does not wait for one of his own as well. */
+START_TEST(test_one_wait_for_all)
+{
+    pthread_t threads[READERS];
+    int results[READERS];
+    world_start(&w, NULL);
+    memstore_set_fault(w.store, answer_late, NULL);
+    for (int i = 0; i < READERS; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, read_latest, &results[i]), 0);
+    for (int i = 0; i < READERS; i++) {
+        pthread_join(threads[i], NULL);
+        ck_assert_int_eq(results[i], -ERR_SERVER_TIMEOUT);
+    }
+    ck_assert_uint_lt(__atomic_load_n(&n_asked, __ATOMIC_RELAXED), READERS / 2);
+    memstore_set_fault(w.store, NULL, NULL);
+    world_stop(&w);
+}
+END_TEST
+
 /* Each waits for a revision of its own, without a deadline: whoever is not woken hangs the test. */
 START_TEST(test_each_waiter_is_woken)
 {
@@ -365,5 +411,5 @@ END_TEST
 SUITE(concurrency)
 {
     TESTS("threads", test_history_is_whole, test_no_update_is_lost, test_one_wins,
-          test_each_waiter_is_woken);
+          test_each_waiter_is_woken, test_one_wait_for_all);
 }
