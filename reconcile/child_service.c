@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "apiserver/base/json.h"
+#include "apiserver/base/map.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/base/str.h"
 #include "reconcile/child.h"
@@ -15,27 +16,35 @@ struct port {
     const char *name; /* first explicit one; NULL = to be generated */
     char *generated;
 };
-struct ports {
+struct ports { /* a Sandbox may have tens of thousands: nothing here looks through all of them */
     struct port *v;
     size_t n, cap;
+    struct map *places; /* NUMBER/protocol -> index in v, and one */
+    struct map *names;  /* those in use: a set */
 };
 
-static struct port *ports_find(struct ports *ports, int64_t number, const char *protocol)
+static bool ports_take_name(struct ports *ports, const char *name)
 {
-    for (size_t i = 0; i < ports->n; i++) {
-        if (ports->v[i].number == number && str_equal(ports->v[i].protocol, protocol))
-            return &ports->v[i];
-    }
-    return NULL;
+    if (map_get(ports->names, name))
+        return false;
+    map_put(ports->names, name, ports);
+    return true;
 }
 
-static bool ports_name_taken(const struct ports *ports, const char *name)
+/* That one, made when there is none yet. */
+static struct port *ports_get(struct ports *ports, int64_t number, const char *protocol)
 {
-    for (size_t i = 0; i < ports->n; i++) {
-        if (str_equal(ports->v[i].name, name) || str_equal(ports->v[i].generated, name))
-            return true;
+    SCOPED_FREE char *place = xasprintf("%" PRId64 "/%s", number, protocol);
+    uintptr_t at = (uintptr_t)map_get(ports->places, place);
+    if (at)
+        return &ports->v[at - 1];
+    if (ports->n == ports->cap) {
+        ports->cap = ports->cap ? 2 * ports->cap : 8;
+        ports->v = xreallocarray(ports->v, ports->cap, sizeof *ports->v);
     }
-    return false;
+    ports->v[ports->n++] = (struct port){.number = number, .protocol = protocol};
+    map_put(ports->places, place, (void *)(uintptr_t)ports->n);
+    return &ports->v[ports->n - 1];
 }
 
 static void ports_add(struct ports *ports, const cJSON *container_port)
@@ -45,16 +54,8 @@ static void ports_add(struct ports *ports, const cJSON *container_port)
     const char *name = json_str_or(container_port, "name", "");
     if (number == 0)
         return;
-    struct port *p = ports_find(ports, number, *protocol ? protocol : "TCP");
-    if (!p) {
-        if (ports->n == ports->cap) {
-            ports->cap = ports->cap ? 2 * ports->cap : 8;
-            ports->v = xreallocarray(ports->v, ports->cap, sizeof *ports->v);
-        }
-        p = &ports->v[ports->n++];
-        *p = (struct port){.number = number, .protocol = *protocol ? protocol : "TCP"};
-    }
-    if (!p->name && *name && !ports_name_taken(ports, name))
+    struct port *p = ports_get(ports, number, *protocol ? protocol : "TCP");
+    if (!p->name && *name && ports_take_name(ports, name))
         p->name = name;
 }
 
@@ -82,12 +83,12 @@ static int port_order(const void *a, const void *b)
 }
 
 /* p-PORT-protocol, with -2, -3, ... when the name is in use. */
-static char *port_generate_name(const struct ports *ports, const struct port *p)
+static char *port_generate_name(struct ports *ports, const struct port *p)
 {
     SCOPED_FREE char *protocol = xstrdup(p->protocol);
     str_lower(protocol);
     char *name = xasprintf("p-%" PRId64 "-%s", p->number, protocol);
-    for (unsigned i = 2; ports_name_taken(ports, name); i++) {
+    for (unsigned i = 2; !ports_take_name(ports, name); i++) {
         free(name);
         name = xasprintf("p-%" PRId64 "-%s-%u", p->number, protocol, i);
     }
@@ -96,7 +97,7 @@ static char *port_generate_name(const struct ports *ports, const struct port *p)
 
 cJSON *service_ports(const cJSON *pod_spec)
 {
-    struct ports ports = {0};
+    struct ports ports = {.places = map_new(), .names = map_new()};
     ports_add_containers(&ports, json_get(pod_spec, "containers"), false);
     ports_add_containers(&ports, json_get(pod_spec, "initContainers"), true);
     if (ports.n)
@@ -116,6 +117,8 @@ cJSON *service_ports(const cJSON *pod_spec)
     for (size_t i = 0; i < ports.n; i++)
         free(ports.v[i].generated);
     free(ports.v);
+    map_free(ports.places);
+    map_free(ports.names);
     return out;
 }
 

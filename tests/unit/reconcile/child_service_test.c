@@ -37,6 +37,20 @@ static const struct ports_row {
      "p-80-tcp-2/TCP/80,p-80-tcp/TCP/81,"},
 };
 
+START_TEST(test_many_ports)
+{
+    SCOPED(buf_fini) struct buf text = {0};
+    buf_puts(&text, "{\"containers\":[{\"ports\":[");
+    for (int i = 0; i < 100000; i++)
+        buf_printf(&text, "%s{\"containerPort\":%d,\"name\":\"n%d\",\"protocol\":\"%s\"}",
+                   i ? "," : "", i % 65535 + 1, i, i < 65535 ? "TCP" : "UDP");
+    buf_puts(&text, "]}]}");
+    SCOPED(json_free_p) cJSON *spec = parse(buf_cstr(&text));
+    SCOPED(json_free_p) cJSON *ports = service_ports(spec);
+    ck_assert_uint_eq(json_len(ports), 100000);
+}
+END_TEST
+
 START_TEST(test_ports)
 {
     const struct ports_row *row = &ports_rows[_i];
@@ -192,6 +206,6 @@ SUITE(child_service)
 {
     LOOP("ports", test_ports, 0, ARRAY_LEN(ports_rows));
     LOOP("service step", test_service_step, 0, ARRAY_LEN(service_rows));
-    TESTS("service", test_adopted_service, test_ports_of_others);
+    TESTS("service", test_adopted_service, test_ports_of_others, test_many_ports);
     LOOP("pvc step", test_pvc_step, 0, ARRAY_LEN(pvc_rows));
 }

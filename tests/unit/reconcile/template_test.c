@@ -200,18 +200,23 @@ static void teardown(void)
     world_stop(&fx.world);
 }
 
-static void create(const char *spec)
+static void create_named(const char *name, const char *spec)
 {
     SCOPED_FREE char *text = xasprintf(
         "{\"apiVersion\":\"extensions.agents.x-k8s.io/v1beta1\",\"kind\":\"SandboxTemplate\","
-        "\"metadata\":{\"name\":\"t\"},\"spec\":{" POD "%s}}",
-        spec);
+        "\"metadata\":{\"name\":\"%s\"},\"spec\":{" POD "%s}}",
+        name, spec);
     SCOPED(object_unref_p) struct object *o = NULL;
     SCOPED(err_fini) struct err err = {0};
     struct write_options opts = world_opts();
     int rc = registry_create(fx.world.registry, &kind_sandbox_template, "ns", world_tree(text),
                              &opts, &o, &err);
     ck_assert_msg(rc == 0, "%s", err_text(&err));
+}
+
+static void create(const char *spec)
+{
+    create_named("t", spec);
 }
 
 static int change_mode(void *ctx, const cJSON *old, cJSON **ret, struct err *err)
@@ -300,6 +305,53 @@ START_TEST(test_foreign_policy) /* T-t007 */
 }
 END_TEST
 
+/* Policies add up: with two whose names hash alike (a1bc9a4f) the younger one would open for the
+ * pods of the older one what that one's policy keeps closed. */
+#define OLDER "glbvs"
+#define YOUNGER "yacxa"
+
+static bool has_policy(const char *name)
+{
+    return fake_cluster_find(&fx.cluster, CHILD_NETPOL, "ns", name) != NULL;
+}
+
+static int pass_of(const char *key)
+{
+    struct loop_result ret = {0};
+    return template_pass(&fx.reconciler, key, &ret);
+}
+
+START_TEST(test_names_that_hash_alike)
+{
+    create_named(YOUNGER, ",\"networkPolicyManagement\":\"Unmanaged\"");
+    clock_fake_advance(&fx.world.clock, 1000);
+    create_named(OLDER, ""); /* the only one that is managed */
+    ck_assert_int_eq(pass_of("ns/" OLDER), 0);
+    ck_assert(has_policy(OLDER "-network-policy"));
+    SCOPED(object_unref_p) struct object *last = NULL;
+    bool is_gone;
+    ck_assert_int_eq(registry_delete(fx.world.registry, &kind_sandbox_template, "ns", YOUNGER,
+                                     &(struct delete_options){.orphan_dependents = -1,
+                                                              .deadline_ms = world_deadline()},
+                                     &last, &is_gone, NULL),
+                     0);
+    clock_fake_advance(&fx.world.clock, 1000);
+    create_named(YOUNGER, ",\"networkPolicy\":{\"egress\":[{}]}");
+    ck_assert_int_lt(pass_of("ns/" YOUNGER), 0);
+    ck_assert(!has_policy(YOUNGER "-network-policy"));
+    ck_assert_int_eq(pass_of("ns/" OLDER), 0);
+    ck_assert(has_policy(OLDER "-network-policy"));
+    object_unref(steal(&last));
+    ck_assert_int_eq(registry_delete(fx.world.registry, &kind_sandbox_template, "ns", OLDER,
+                                     &(struct delete_options){.orphan_dependents = -1,
+                                                              .deadline_ms = world_deadline()},
+                                     &last, &is_gone, NULL),
+                     0);
+    ck_assert_int_eq(pass_of("ns/" YOUNGER), 0);
+    ck_assert(has_policy(YOUNGER "-network-policy"));
+}
+END_TEST
+
 START_TEST(test_gone)
 {
     ck_assert_int_eq(pass(), 0);
@@ -342,7 +394,8 @@ SUITE(template)
     LOOP("contents", test_contents, 0, ARRAY_LEN(contents));
     TESTS("pods", test_selects_its_pods, test_resolvers);
     LOOP("plans", test_plan, 0, ARRAY_LEN(plans));
-    const TTest *const tests[] = {test_life, test_foreign_policy, test_gone, test_not_leading};
+    const TTest *const tests[] = {test_life, test_foreign_policy, test_names_that_hash_alike,
+                                  test_gone, test_not_leading};
     TCase *tc = tcase_create("passes");
     tcase_add_checked_fixture(tc, setup, teardown);
     for (size_t i = 0; i < ARRAY_LEN(tests); i++)
