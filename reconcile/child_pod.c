@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "apiserver/base/json.h"
+#include "apiserver/base/map.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/base/str.h"
 #include "reconcile/child.h"
@@ -105,30 +106,24 @@ static cJSON *desired_annotations(const cJSON *sandbox)
     return annotations;
 }
 
-static bool is_claim_template(const cJSON *templates, const char *volume)
-{
-    const cJSON *t;
-    cJSON_ArrayForEach(t, templates)
-    {
-        if (str_equal(json_str(t, "metadata.name"), volume))
-            return true;
-    }
-    return false;
-}
-
 /* Volumes of the template that no claim template replaces, then one volume per claim template. */
 static void merge_volumes(cJSON *pod_spec, const cJSON *sandbox)
 {
-    const cJSON *templates = json_at(sandbox, "spec.volumeClaimTemplates");
+    const cJSON *templates = json_at(sandbox, "spec.volumeClaimTemplates"), *v;
     if (json_len(templates) == 0)
         return;
     cJSON *volumes = json_array();
-    const cJSON *v;
+    struct map *replaced = map_new();
+    cJSON_ArrayForEach(v, templates)
+    {
+        map_put(replaced, json_str_or(v, "metadata.name", ""), replaced);
+    }
     cJSON_ArrayForEach(v, json_get(pod_spec, "volumes"))
     {
-        if (!is_claim_template(templates, json_str(v, "name")))
+        if (!map_get(replaced, json_str_or(v, "name", "")))
             json_push(volumes, json_copy(v));
     }
+    map_free(replaced);
     const cJSON *t;
     cJSON_ArrayForEach(t, templates)
     {

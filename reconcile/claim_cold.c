@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "apiserver/base/json.h"
+#include "apiserver/base/map.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/base/str.h"
 #include "openapi/kinds.h"
@@ -15,24 +16,21 @@
 
 /* ---- volume claim templates (C17) ---- */
 
+/* Claims and templates may name tens of thousands of volumes, variables and containers: who looks
+ * for one of a name asks a map. */
+static void names_free(struct map **names)
+{
+    map_free(*names);
+}
+
 static const char *volume_name(const cJSON *volume)
 {
     return json_str_or(volume, "metadata.name", "");
 }
 
-static cJSON *volume_find(const cJSON *volumes, const char *name)
-{
-    cJSON *v;
-    cJSON_ArrayForEach(v, volumes)
-    {
-        if (str_equal(volume_name(v), name))
-            return v;
-    }
-    return NULL;
-}
-
 static int check_volume_names(const cJSON *volumes, const char *prefix, struct claim_error *e)
 {
+    SCOPED(names_free) struct map *seen = map_new();
     unsigned i = 0;
     const cJSON *v;
     cJSON_ArrayForEach(v, volumes)
@@ -42,7 +40,7 @@ static int check_volume_names(const cJSON *volumes, const char *prefix, struct c
             return claim_fail(e, CLAIM_BAD_VOLUMES,
                               "%sinvalid volume claim templates: name at index %u is empty", prefix,
                               i);
-        if (volume_find(volumes, name) != v)
+        if (map_put(seen, name, seen))
             return claim_fail(e, CLAIM_BAD_VOLUMES,
                               "%sinvalid volume claim templates: duplicate name \"%s\"", prefix,
                               name);
@@ -56,10 +54,13 @@ static int check_volume_names(const cJSON *volumes, const char *prefix, struct c
 /* Puts the claim's volumes in, in its order: over a namesake, or at the end. */
 static int put_volumes(const cJSON *wanted, bool may_replace, cJSON *volumes, struct claim_error *e)
 {
+    SCOPED(names_free) struct map *given = map_new();
     const cJSON *v;
+    for (cJSON *g = volumes->child; g; g = g->next)
+        map_put(given, volume_name(g), g);
     cJSON_ArrayForEach(v, wanted)
     {
-        cJSON *namesake = volume_find(volumes, volume_name(v));
+        cJSON *namesake = map_get(given, volume_name(v));
         if (namesake && !may_replace)
             return claim_fail(e, CLAIM_BAD_VOLUMES,
                               VOLUMES_FAILED "overriding volume claim templates is forbidden by "
@@ -105,25 +106,25 @@ static const char *target_of(const cJSON *env)
     return json_str_or(env, "containerName", "");
 }
 
-static bool has_container(const cJSON *containers, const char *name)
+static void note_containers(struct map *names, const cJSON *containers)
 {
     const cJSON *c;
     cJSON_ArrayForEach(c, containers)
     {
-        if (str_equal(json_str(c, "name"), name))
-            return true;
+        map_put(names, json_str_or(c, "name", ""), names);
     }
-    return false;
 }
 
 static int check_targets(const cJSON *env, const cJSON *pod_spec, struct claim_error *e)
 {
+    SCOPED(names_free) struct map *containers = map_new();
     const cJSON *entry;
+    note_containers(containers, json_get(pod_spec, "initContainers"));
+    note_containers(containers, json_get(pod_spec, "containers"));
     cJSON_ArrayForEach(entry, env)
     {
         const char *target = target_of(entry);
-        if (*target && !has_container(json_get(pod_spec, "initContainers"), target) &&
-            !has_container(json_get(pod_spec, "containers"), target))
+        if (*target && !map_get(containers, target))
             return claim_fail(e, CLAIM_OTHER,
                               "target container \"%s\" not found in template for environment "
                               "variable \"%s\"",
@@ -132,26 +133,37 @@ static int check_targets(const cJSON *env, const cJSON *pod_spec, struct claim_e
     return 0;
 }
 
-static cJSON *env_find(const cJSON *env, const char *name)
+/* The variables of a container, by name: of several the first. */
+struct variables {
+    cJSON *list;
+    struct map *by_name;
+};
+
+static struct variables variables_of(cJSON *container)
 {
-    cJSON *entry;
-    cJSON_ArrayForEach(entry, env)
-    {
-        if (str_equal(json_str(entry, "name"), name))
-            return entry;
+    struct variables vars = {json_get(container, "env"), map_new()};
+    if (!cJSON_IsArray(vars.list)) {
+        vars.list = json_array();
+        json_set(container, "env", vars.list);
     }
-    return NULL;
+    for (cJSON *v = vars.list->child; v; v = v->next) {
+        const char *name = json_str_or(v, "name", "");
+        if (!map_get(vars.by_name, name))
+            map_put(vars.by_name, name, v);
+    }
+    return vars;
 }
 
-static int put_env(const cJSON *entry, bool may_replace, cJSON *container, struct claim_error *e)
+static void variables_fini(struct variables *vars)
+{
+    map_free(vars->by_name);
+}
+
+static int put_env(const cJSON *entry, bool may_replace, struct variables *vars,
+                   struct claim_error *e)
 {
     const char *name = json_str_or(entry, "name", ""), *value = json_str_or(entry, "value", "");
-    cJSON *env = json_get(container, "env");
-    if (!cJSON_IsArray(env)) {
-        env = json_array();
-        json_set(container, "env", env);
-    }
-    cJSON *is = env_find(env, name), *new = NULL;
+    cJSON *is = map_get(vars->by_name, name), *new = NULL;
     if (is && !may_replace)
         return claim_fail(e, CLAIM_OTHER,
                           "environment variable override is not allowed by the template policy for "
@@ -162,36 +174,80 @@ static int put_env(const cJSON *entry, bool may_replace, cJSON *container, struc
     if (*value)
         json_set_str(new, "value", value);
     if (is)
-        json_replace_item(env, is, new);
+        json_replace_item(vars->list, is, new);
     else
-        json_push(env, new);
+        json_push(vars->list, new);
+    map_put(vars->by_name, name, new);
     return 0;
 }
 
-/* Entries for that container: those that name it, then, for the first one, those that name none. */
-static int inject_container(const cJSON *env, bool is_first, bool may_replace, cJSON *container,
-                            struct claim_error *e)
+/* What is to go into one container: what names it, then, for the first one, what names none. */
+static int inject_container(struct map *by_target, bool is_first, bool may_replace,
+                            cJSON *container, struct claim_error *e)
 {
-    const char *targets[] = {json_str_or(container, "name", ""), is_first ? "" : NULL};
-    bool is_checked = may_replace;
-    for (size_t i = 0; i < ARRAY_LEN(targets); i++) {
+    const char *name = json_str_or(container, "name", "");
+    const cJSON *groups[] = {map_get(by_target, name), is_first ? map_get(by_target, "") : NULL};
+    if (!groups[0] && !groups[1])
+        return 0;
+    if (!may_replace && json_len(json_get(container, "envFrom")) > 0)
+        return claim_fail(e, CLAIM_ENV_REFUSED,
+                          ENV_REFUSED
+                          "container \"%s\" uses EnvFrom sources; Allowed policy cannot "
+                          "safely prevent overriding EnvFrom-provided variables",
+                          name);
+    SCOPED(variables_fini) struct variables vars = variables_of(container);
+    for (size_t i = 0; i < ARRAY_LEN(groups); i++) {
         const cJSON *entry;
-        cJSON_ArrayForEach(entry, env)
+        cJSON_ArrayForEach(entry, groups[i])
         {
-            if (!targets[i] || !str_equal(target_of(entry), targets[i]))
-                continue;
-            if (!is_checked && json_len(json_get(container, "envFrom")) > 0)
-                return claim_fail(e, CLAIM_ENV_REFUSED,
-                                  ENV_REFUSED
-                                  "container \"%s\" uses EnvFrom sources; Allowed policy cannot "
-                                  "safely prevent overriding EnvFrom-provided variables",
-                                  targets[0]);
-            is_checked = true;
-            if (put_env(entry, may_replace, container, e) < 0)
+            if (put_env(entry, may_replace, &vars, e) < 0)
                 return -1;
         }
     }
     return 0;
+}
+
+/* Containers of one list, in their order. */
+static int inject_list(struct map *by_target, bool has_first, bool may_replace, cJSON *containers,
+                       struct claim_error *e)
+{
+    cJSON *c;
+    cJSON_ArrayForEach(c, containers)
+    {
+        if (inject_container(by_target, has_first && c == containers->child, may_replace, c, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Target -> array of what names it, in its order. */
+static struct map *group_by_target(const cJSON *env)
+{
+    struct map *groups = map_new();
+    const cJSON *entry;
+    cJSON_ArrayForEach(entry, env)
+    {
+        cJSON *group = map_get(groups, target_of(entry));
+        if (!group) {
+            group = json_array();
+            map_put(groups, target_of(entry), group);
+        }
+        json_push(group, json_copy(entry));
+    }
+    return groups;
+}
+
+static bool free_group(void *ctx, const char *target, void *group)
+{
+    (void)ctx, (void)target;
+    json_free(group);
+    return true;
+}
+
+static void groups_free(struct map **groups)
+{
+    map_each(*groups, free_group, NULL);
+    map_free(*groups);
 }
 
 static int inject_env(const cJSON *claim, const cJSON *template, cJSON *pod_spec,
@@ -208,19 +264,10 @@ static int inject_env(const cJSON *claim, const cJSON *template, cJSON *pod_spec
                           "environment variable injection is not allowed by the template policy");
     if (check_targets(env, pod_spec, e) < 0)
         return -1;
-    cJSON *c;
-    cJSON_ArrayForEach(c, json_get(pod_spec, "initContainers"))
-    {
-        if (inject_container(env, false, may_replace, c, e) < 0)
-            return -1;
-    }
-    const cJSON *containers = json_get(pod_spec, "containers");
-    cJSON_ArrayForEach(c, containers)
-    {
-        if (inject_container(env, c == containers->child, may_replace, c, e) < 0)
-            return -1;
-    }
-    return 0;
+    SCOPED(groups_free) struct map *by_target = group_by_target(env);
+    if (inject_list(by_target, false, may_replace, json_get(pod_spec, "initContainers"), e) < 0)
+        return -1;
+    return inject_list(by_target, true, may_replace, json_get(pod_spec, "containers"), e);
 }
 
 /* ---- the whole ---- */

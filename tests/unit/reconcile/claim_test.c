@@ -679,6 +679,30 @@ START_TEST(test_env)
 END_TEST
 
 /* C-t037: in a targeted init container too. */
+/* Both lists can be as long as a body, and each pass merges them anew. */
+START_TEST(test_many_variables)
+{
+    enum { MANY = 50000 };
+    SCOPED(buf_fini) struct buf wanted = {0}, given = {0};
+    buf_puts(&wanted, ",'env':[");
+    buf_puts(&given, "'containers':[{'name':'a','env':[");
+    for (int i = 0; i < MANY; i++) {
+        buf_printf(&wanted, "%s{'name':'N%d','value':'1'}", i ? "," : "", i + MANY / 2);
+        buf_printf(&given, "%s{'name':'N%d','value':'0'}", i ? "," : "", i);
+    }
+    buf_puts(&wanted, "]");
+    buf_puts(&given, "]}]");
+    SCOPED(json_free_p) cJSON *claim = claim_with("", buf_cstr(&wanted), "");
+    SCOPED(json_free_p)
+    cJSON *template = template_with("", buf_cstr(&given), ",'envVarsInjectionPolicy':'Overrides'");
+    SCOPED(json_free_p) cJSON *sandbox = NULL;
+    SCOPED(claim_error_fini) struct claim_error e = {0};
+    ck_assert_int_eq(claim_sandbox(claim, template, &sandbox, &e), 0);
+    const cJSON *c = json_at(sandbox, "spec.podTemplate.spec.containers");
+    ck_assert_uint_eq(json_len(json_get(c->child, "env")), MANY + MANY / 2);
+}
+END_TEST
+
 START_TEST(test_env_from_init)
 {
     SCOPED(json_free_p)
@@ -862,7 +886,7 @@ SUITE(claim)
 {
     TESTS("claim", test_custom_domain, test_foreseen, test_other_namespace, test_assignment,
           test_adopt, test_adopt_without_template, test_maintain, test_metadata_conflict, test_cold,
-          test_env_from_init, test_first_observed);
+          test_env_from_init, test_many_variables, test_first_observed);
     LOOP("metadata", test_metadata, 0, ARRAY_LEN(metadata_rows));
     LOOP("domains", test_domains, 0, ARRAY_LEN(domain_rows));
     LOOP("time left", test_time_left, 0, ARRAY_LEN(time_rows));
