@@ -385,10 +385,12 @@ START_TEST(test_own_writes_are_no_news)
     ck_assert_int_eq(seen.total[0], 2);
     loop_add(writers, "a0"); /* something else happened */
     wait_passes(5);
+    loop_add(writers, "a9"); /* when it is worked on, the delay of the other has begun */
+    wait_passes(6);
     ck_assert_int_eq(seen.total[0], 3);
-    clock_fake_advance(&clock, 1000); /* its delay is over */
+    clock_fake_advance(&clock, 1000); /* and is over */
     loop_add(writers, "a9");          /* a look at the clock */
-    wait_passes(7);
+    wait_passes(8);
     ck_assert_int_eq(seen.total[0], 4);
     loop_free(writers);
 }
