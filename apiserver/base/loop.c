@@ -41,6 +41,12 @@ struct run {
     int64_t since_ms; /* monotonic */
 };
 
+/* Delays often stand for a time of day, and the wall clock can be set, or go on while the machine
+ * sleeps. So it is looked at now and then; when it went otherwise than the monotonic clock by more
+ * than that, every delayed key is worked on, and asks for its time anew. */
+#define WALL_LOOK_MS 60000
+#define WALL_JUMP_MS 5000
+
 /* That two clocks, read one after the other, may differ from one time to the next. */
 #define CLOCKS_MS 2
 
@@ -62,6 +68,7 @@ struct loop {
     size_t ready;
     struct run *runs;
     struct omap *timers; /* delayed items, by time */
+    int64_t wall_ms;     /* of the wall clock, ahead of the monotonic one, when last looked at */
     bool is_stopping;
     pthread_t *threads;
     int n_threads;
@@ -78,6 +85,11 @@ int64_t loop_backoff_ms(unsigned failures)
 static int64_t now_ms(const struct loop *l)
 {
     return clock_monotonic_ms(l->config.clock);
+}
+
+static int64_t wall_ms(const struct loop *l)
+{
+    return clock_unix_ms(l->config.clock) - now_ms(l);
 }
 
 /* For whoever asks for the metrics. */
@@ -104,6 +116,7 @@ struct loop *loop_new(const struct loop_config *config)
     l->items = map_new();
     l->families = map_new();
     l->timers = omap_new();
+    l->wall_ms = wall_ms(l);
     metric_collect_on(collect_state, l);
     return l;
 }
@@ -365,10 +378,43 @@ static struct item *next_due(const struct loop *l)
     return it;
 }
 
+struct delayed {
+    struct item **v;
+    size_t n;
+};
+
+static bool note_delayed(void *ctx, const char *key, void *value)
+{
+    struct delayed *d = ctx;
+    (void)key;
+    d->v[d->n++] = value;
+    return true;
+}
+
+/* Lock held. Delays of failures are no times of day. */
+static void follow_wall_clock(struct loop *l)
+{
+    int64_t by_ms = wall_ms(l) - l->wall_ms;
+    if (by_ms < WALL_JUMP_MS && by_ms > -WALL_JUMP_MS)
+        return;
+    l->wall_ms += by_ms;
+    struct delayed d = {.v = xcalloc(omap_len(l->timers) + 1, sizeof *d.v)};
+    omap_each(l->timers, NULL, note_delayed, &d);
+    for (size_t i = 0; i < d.n; i++) {
+        if (d.v[i]->failures == 0)
+            make_ready(l, d.v[i], 0);
+    }
+    log_info("the wall clock was set, looking at all times anew queue=%s by_ms=%" PRId64
+             " delayed=%zu",
+             l->config.name, by_ms, d.n);
+    free(d.v);
+}
+
 /* Lock held: moves what is due to the ready list. */
 static void collect_due(struct loop *l)
 {
     int64_t now = now_ms(l);
+    follow_wall_clock(l);
     for (struct item *it; (it = next_due(l)) != NULL && it->due_ms <= now;)
         make_ready(l, it, 0);
 }
@@ -383,7 +429,8 @@ static int64_t due_at_ms(const struct loop *l)
 /* Lock held. Sleeps until something is ready, something falls due, or the loop stops. */
 static void wait_for_work(struct loop *l, struct sleeper *me)
 {
-    me->until_ms = due_at_ms(l);
+    int64_t due_ms = due_at_ms(l), look_ms = clock_monotonic_ms(&clock_system) + WALL_LOOK_MS;
+    me->until_ms = due_ms < INT64_MAX && look_ms < due_ms ? look_ms : due_ms;
     list(l, me);
     thread_cond_wait_until(&me->wake, &l->lock, me->until_ms);
     unlist(me);

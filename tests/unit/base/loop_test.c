@@ -343,6 +343,47 @@ START_TEST(test_few_work_when_few_are_needed)
 }
 END_TEST
 
+/* ---- the wall clock ---- */
+
+static int64_t set_by_ms; /* the wall clock, of what it was */
+
+static int64_t wall_unix_ms(const struct clock *c)
+{
+    (void)c;
+    return 1000000 + __atomic_load_n(&set_by_ms, __ATOMIC_RELAXED);
+}
+
+static int64_t wall_monotonic_ms(const struct clock *c)
+{
+    (void)c;
+    return 1000;
+}
+
+/* A time of day that was an hour away may be over: who waits for one looks again. Going back, too.
+ */
+START_TEST(test_wall_clock_is_set)
+{
+    static const struct clock clock = {.unix_ms = wall_unix_ms, .monotonic_ms = wall_monotonic_ms};
+    struct loop *l = loop_new(
+        &(struct loop_config){.name = "test", .workers = 1, .clock = &clock, .work = work});
+    seen.again_ms = 3600000;
+    loop_add(l, "a0");
+    loop_start(l);
+    wait_passes(1);
+    loop_add(l, "a9"); /* the wish of the first is noted by then */
+    wait_passes(2);
+    __atomic_store_n(&set_by_ms, 1000, __ATOMIC_RELAXED); /* a correction */
+    loop_add(l, "a9");
+    wait_passes(3);
+    ck_assert_int_eq(seen.total[0], 1);
+    __atomic_store_n(&set_by_ms, 7200000, __ATOMIC_RELAXED);
+    loop_add(l, "a9");
+    wait_passes(5);
+    ck_assert_int_eq(seen.total[0], 2);
+    loop_free(l);
+}
+END_TEST
+
 /* ---- what a pass wrote itself ---- */
 
 static struct loop *writers; /* of the test below */
@@ -410,6 +451,6 @@ SUITE(loop)
 {
     TESTS("queue", test_every_key_once, test_never_two_at_once, test_failure_comes_back,
           test_wish_is_granted, test_earlier_time_wins, test_restart, test_counted, test_backoff,
-          test_own_writes_are_no_news, test_families_take_turns, test_stop_with_a_crowd,
-          test_somebody_keeps_the_time, test_few_work_when_few_are_needed);
+          test_own_writes_are_no_news, test_wall_clock_is_set, test_families_take_turns,
+          test_stop_with_a_crowd, test_somebody_keeps_the_time, test_few_work_when_few_are_needed);
 }
