@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "apiserver/base/mem.h"
+#include "apiserver/base/websocket.h"
 #include "node/spdy_session.h"
-#include "node/websocket.h"
 
 struct spdy_tunnel {
     struct session session; /* first; what its user holds */

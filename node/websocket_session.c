@@ -4,10 +4,10 @@
 #include <strings.h>
 
 #include "apiserver/base/mem.h"
+#include "apiserver/base/websocket.h"
 #include "node/head.h"
 #include "node/session.h"
 #include "node/spdy_tunnel.h"
-#include "node/websocket.h"
 
 #define PORTS_MAX 100 /* each takes two channels of 255 */
 #define CHANNELS_MAX (2 * PORTS_MAX)

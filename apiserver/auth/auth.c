@@ -199,7 +199,7 @@ static int read_protocols(const struct pairs *headers, struct protocols *ret, st
     return 0;
 }
 
-static bool is_socket_request(const struct pairs *headers)
+bool auth_is_socket_request(const struct pairs *headers)
 {
     const char *upgrade = pairs_get_ci(headers, "Upgrade"),
                *connection = pairs_get_ci(headers, "Connection");
@@ -213,7 +213,7 @@ static int by_socket_token(struct attempt *a, struct user *ret, struct err *err)
 {
     struct pairs *headers = a->creds->headers;
     SCOPED(protocols_fini) struct protocols p = {0};
-    if (!is_socket_request(headers))
+    if (!auth_is_socket_request(headers))
         return 0;
     int r = read_protocols(headers, &p, err);
     if (r < 0 || !p.token || !*p.token)

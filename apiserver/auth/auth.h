@@ -72,6 +72,9 @@ bool auth_is_ready(const struct auth *a); /* CAs are known */
 int auth_identify(struct auth *a, const struct credentials *creds, struct user *ret,
                   struct err *err);
 
+/* Do these headers ask for a websocket? */
+bool auth_is_socket_request(const struct pairs *headers);
+
 struct access { /* borrowed strings, NULL or "" = absent */
     const char *verb;
     bool is_resource;

@@ -6,8 +6,11 @@
  * connection sleeps: what the stream says is put into chunks and encrypted here. At its end
  * libmicrohttpd goes on: it sends the last chunk through the pair, and takes the next request.
  *
- * A connection that was upgraded has somebody else at the far end of the pair, who may send nothing
- * and take nothing for hours. */
+ * So it is with a stream that has the connection for itself, a watch over a websocket: it is no
+ * chunks then, and hears what the client sends, which is found at the far end of the pair.
+ *
+ * A connection that was upgraded otherwise has somebody else at the far end of the pair, who may
+ * send nothing and take nothing for hours. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -150,6 +153,20 @@ static bool write_stream(struct conn *c)
     return is_moved;
 }
 
+/* What the client says to its stream. */
+static bool hear(struct conn *c)
+{
+    struct stream *s = c->flow.stream;
+    if (!s || !s->take)
+        return false;
+    ssize_t n = recv(c->handover.fd, c->pump->scratch, sizeof c->pump->scratch, MSG_DONTWAIT);
+    if (n <= 0)
+        return false;
+    s->take(s, c->pump->scratch, (size_t)n);
+    c->is_flow_ready = true;
+    return true;
+}
+
 /* ---- from the client to the HTTP side ---- */
 
 /* Sends what it can; the rest becomes the backlog. False when nobody listens any more. */
@@ -282,6 +299,7 @@ static void run(struct conn *c)
     for (int i = 0; i < CONN_TURNS && is_moved && c->state == CONN_OPEN; i++) {
         is_moved = flush_in(c);
         is_moved |= read_in(c);
+        is_moved = c->state == CONN_OPEN && (hear(c) | is_moved);
         while (c->state == CONN_OPEN && read_out(c))
             is_moved = true;
         is_moved = c->state == CONN_OPEN && (write_stream(c) | is_moved);

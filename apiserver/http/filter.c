@@ -13,6 +13,7 @@
 #include "apiserver/http/reach.h"
 #include "apiserver/http/respond.h"
 #include "apiserver/http/route.h"
+#include "apiserver/http/socket.h"
 #include "apiserver/http/status.h"
 #include "openapi/kinds.h"
 #include "openapi/kinds/builtin.h"
@@ -388,7 +389,7 @@ static int enter_serve(struct pipeline *p, struct request *req, struct response 
                        struct err *err)
 {
     const char *upgrade = pairs_get_ci(&req->headers, "Upgrade");
-    if (upgrade && req->route.is_resource && !reach_is_one(req))
+    if (upgrade && req->route.is_resource && !reach_is_one(req) && !socket_is_wanted(req))
         return err_set(err, ERR_BAD_REQUEST, "this server does not upgrade connections");
     int r = req->route.is_resource ? serve_resource(p, req, resp, err)
                                    : nonresource_serve(p, req, resp, err);

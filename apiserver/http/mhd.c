@@ -286,10 +286,45 @@ static void on_upgrade(void *ctx, struct MHD_Connection *connection, void *excha
                .fd = fd, .ahead = ahead, .n_ahead = n_ahead, .done = end_upgrade, .ctx = upgraded});
 }
 
+static void sleep_on(void *upgraded)
+{
+    (void)upgraded; /* it does */
+}
+
+/* The same for a stream that has the connection for itself: the pump writes it, and takes what the
+ * client sends from the pair's far end, which is nobody else's any more. */
+static void on_stream_upgrade(void *ctx, struct MHD_Connection *connection, void *exchange,
+                              const char *ahead, size_t n_ahead, MHD_socket fd,
+                              struct MHD_UpgradeResponseHandle *upgraded)
+{
+    (void)connection;
+    (void)exchange;
+    struct exchange *x = ctx;
+    struct stream *stream = steal(&x->resp.stream);
+    struct handover h = {.stream = stream,
+                         .fd = fd,
+                         .suspend = sleep_on,
+                         .resume = end_upgrade,
+                         .sleeper = upgraded};
+    drop_body(x);
+    request_fini(&x->req);
+    if (n_ahead > 0)
+        stream->take(stream, ahead, n_ahead);
+    if (peer_hand_over(x->peer, &h))
+        return;
+    stream->close(stream);
+    end_upgrade(upgraded);
+}
+
+static bool is_upgrade(const struct response *resp)
+{
+    return resp->status == 101;
+}
+
 static struct MHD_Response *make_response(struct exchange *x)
 {
-    if (x->resp.upgrade)
-        return MHD_create_response_for_upgrade(on_upgrade, x);
+    if (is_upgrade(&x->resp))
+        return MHD_create_response_for_upgrade(x->resp.stream ? on_stream_upgrade : on_upgrade, x);
     return x->resp.stream ? make_stream_response(x) : make_body_response(x);
 }
 
@@ -302,7 +337,7 @@ static void put_headers(struct exchange *x, struct MHD_Response *r)
         if (MHD_add_response_header(r, h->name, h->value) != MHD_YES)
             log_debug("response header left out name=%s", h->name);
     }
-    if (atomic_load(&x->mhd->is_draining) && !x->resp.upgrade)
+    if (atomic_load(&x->mhd->is_draining) && !is_upgrade(&x->resp))
         MHD_add_response_header(r, "Connection", "close");
 }
 

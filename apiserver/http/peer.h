@@ -24,6 +24,7 @@ enum peer_phase {
 struct handover {
     struct stream *stream;
     bool is_chunked;                /* each piece of it is a chunk of RFC 9112, 7.1 */
+    int fd;                         /* where its take finds what the client sends */
     void (*suspend)(void *sleeper); /* before anybody can resume it */
     void (*resume)(void *sleeper);
     void *sleeper;

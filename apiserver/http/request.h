@@ -62,6 +62,8 @@ struct stream {
      * called), -1 = nothing else ever. Must not block. */
     int (*pull)(struct stream *s, struct buf *out);
     void (*close)(struct stream *s); /* peer gone or finished; called exactly once; frees */
+    /* What the client sends meanwhile; a pull follows. Of a stream with status 101, else NULL. */
+    void (*take)(struct stream *s, const char *p, size_t n);
     /* Set by the transport before the first pull. The stream's maker arranges that wake is called;
      * until set, wakes may be lost, so the transport pulls once after setting it. So read it on
      * other threads only once pull has run, and under a lock that pull and close take too: after
@@ -90,7 +92,7 @@ struct response {
     /* Content-Type and so on; the transport adds Date, Content-Length or Transfer-Encoding */
     struct pairs headers;
     struct buf body;
-    struct stream *stream;   /* instead of body */
+    struct stream *stream;   /* instead of body; with status 101 it has the connection for itself */
     struct upgrade *upgrade; /* the same, with status 101; of a request that can be upgraded only */
 };
 void response_fini(struct response *r); /* closes a stream or upgrade that nobody took */

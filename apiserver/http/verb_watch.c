@@ -9,6 +9,7 @@
 #include "apiserver/http/params.h"
 #include "apiserver/http/respond.h"
 #include "apiserver/http/route.h"
+#include "apiserver/http/socket.h"
 #include "apiserver/http/status.h"
 #include "apiserver/http/table.h"
 
@@ -262,7 +263,9 @@ int verb_watch(struct pipeline *p, struct request *req, struct response *resp, s
     SCOPED(list_options_fini) struct list_options options = {0};
     struct watch_request request;
     enum table_include include = TABLE_METADATA;
+    bool is_socket = socket_is_wanted(req);
     if (negotiate_watch(req, &form, &include, err) < 0 || read_options(req, &options, err) < 0 ||
+        (is_socket && socket_check(req, err) < 0) ||
         fill_request(p, req, &options, &request, err) < 0)
         return -(int)err->code;
     struct watch_stream *w = stream_new(p, req, &form);
@@ -277,5 +280,7 @@ int verb_watch(struct pipeline *p, struct request *req, struct response *resp, s
     resp->status = 200;
     respond_header(resp, "Content-Type", "application/json");
     resp->stream = &w->stream;
+    if (is_socket)
+        socket_upgrade(req, resp);
     return 0;
 }

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 
 #include "apiserver/base/mem.h"
+#include "apiserver/base/websocket.h"
 #include "node/spdy.h"
 #include "node/spdy_tunnel.h"
-#include "node/websocket.h"
 #include "tests/fuzz/player.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

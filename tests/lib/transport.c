@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "apiserver/base/clock.h"
+#include "apiserver/http/socket.h"
 #include "tests/lib/certs.h"
 #include "tests/lib/suite.h"
 
@@ -106,6 +107,9 @@ static void handle(void *ctx, struct request *req, struct response *resp)
     pairs_add(&resp->headers, "Content-Type", "text/plain");
     if (strcmp(req->path, "/stream") == 0) {
         resp->stream = &t->streams[atomic_fetch_add(&t->n_streams, 1)].s;
+    } else if (strcmp(req->path, "/socket") == 0) {
+        resp->stream = &t->streams[atomic_fetch_add(&t->n_streams, 1)].s;
+        socket_upgrade(req, resp);
     } else if (strcmp(req->path, "/held") == 0) {
         hold();
         buf_puts(&resp->body, "released");

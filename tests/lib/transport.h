@@ -28,7 +28,7 @@ struct transport {
     struct server *server;
     struct fetch *fetch;
     struct test_stream streams[TRANSPORT_STREAMS];
-    atomic_size_t n_streams;      /* given out: each GET /stream gets the next one */
+    atomic_size_t n_streams;      /* given out: each GET /stream or /socket gets the next one */
     atomic_int n_running, n_held; /* handlers; those of GET /held wait until is_released */
     atomic_bool is_released;
 };

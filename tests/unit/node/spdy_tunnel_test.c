@@ -1,7 +1,7 @@
 /* SPDY inside a websocket: the peer of spdy_fixture.h, whose bytes are masked and framed. */
 #include "node/spdy_tunnel.h"
 
-#include "node/websocket.h"
+#include "apiserver/base/websocket.h"
 #include "tests/unit/node/spdy_fixture.h"
 
 #define MASK "\1\2\3\4"

@@ -1,5 +1,5 @@
 /* Frames in and out, whole and byte by byte; then sessions over them. */
-#include "node/websocket.h"
+#include "apiserver/base/websocket.h"
 
 #include "node/head.h"
 #include "node/session.h"

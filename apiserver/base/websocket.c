@@ -1,4 +1,4 @@
-#include "node/websocket.h"
+#include "apiserver/base/websocket.h"
 
 #include <stdio.h>
 #include <string.h>
