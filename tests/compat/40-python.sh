@@ -7,6 +7,7 @@ python=$("$CLIENTS" python)
 [ -n "$python" ] || bail "there is no Python client: tests/compat/clients make python"
 
 relay "$python" "$COMPAT/python/client.py" "$NS"
+relay "$python" "$COMPAT/python/sockets.py" "$NS"
 
 { template sleeper any && echo --- && pool pool sleeper 1; } | k create -f - >/dev/null
 no_claimed() { local left && left=$(k get sandboxclaims -o name) && [ -z "$left" ]; }
