@@ -277,10 +277,12 @@ int verb_watch(struct pipeline *p, struct request *req, struct response *resp, s
         close_stream(&w->stream);
         return r;
     }
+    resp->stream = &w->stream;
+    if (is_socket) {
+        socket_upgrade(req, resp);
+        return 0;
+    }
     resp->status = 200;
     respond_header(resp, "Content-Type", "application/json");
-    resp->stream = &w->stream;
-    if (is_socket)
-        socket_upgrade(req, resp);
     return 0;
 }
