@@ -82,7 +82,10 @@ static int pull(struct stream *stream, struct buf *out)
     s->inside->wake = stream->wake;
     s->inside->wake_ctx = stream->wake_ctx;
     int r = s->inside->pull(s->inside, &lines);
-    frame_lines(&lines, out);
+    if (buf_failed(&lines)) /* larger than anything should be; the client may resume */
+        r = -1;
+    else
+        frame_lines(&lines, out);
     if (r < 0)
         websocket_print_close(out, WEBSOCKET_NORMAL);
     return r;
