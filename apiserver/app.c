@@ -33,6 +33,7 @@
 #define STANDALONE_HISTORY ((size_t)3 << 20)
 #define LABEL_DOMAINS_MAX ((size_t)1 << 20) /* bytes of the file */
 #define AWAY_POLL_MS 100                    /* between looks whether clients still come */
+#define LAST_CALLS_MS 1000                  /* beyond the grace: the lease is given back */
 
 /* ---- what goes out ---- */
 
@@ -269,6 +270,13 @@ static void send_away(struct app *a, int64_t quiet_ms)
                  (int)a->options.shutdown_grace_s);
 }
 
+/* Nobody waits longer than that for a store or a cluster that does not answer. */
+static void end_calls(struct app *a)
+{
+    int64_t grace_ms = a->options.shutdown_grace_s * 1000;
+    fetch_end_at(a->fetch, clock_monotonic_ms(&clock_system) + grace_ms + LAST_CALLS_MS);
+}
+
 /* Not ready any more, so that whoever spreads requests sends no more of them. */
 static void drain(struct app *a)
 {
@@ -276,6 +284,7 @@ static void drain(struct app *a)
     sleep((unsigned)a->options.shutdown_delay_s);
     if (a->options.shutdown_delay_s > 0)
         send_away(a, a->options.shutdown_delay_s * 1000);
+    end_calls(a);
 }
 
 /* ---- the order ---- */

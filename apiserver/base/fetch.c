@@ -38,7 +38,7 @@ struct line {
 struct fetch {
     pthread_mutex_t lock;   /* guards all below */
     pthread_cond_t settled; /* n_running became 0 */
-    bool is_stopping;       /* fetch_free was called; atomic, written under the lock */
+    int64_t end_ms;         /* of all transfers; INT64_MAX = none; atomic, written under the lock */
     unsigned n_running;     /* threads inside fetch_do and fetch_read */
     unsigned refs;          /* fetch_free's and one of each stream */
     struct line *busy;
@@ -174,9 +174,22 @@ static void unref_fetch(struct fetch *f)
     free(f);
 }
 
-static bool is_stopping(struct fetch *f)
+static int64_t end_of(struct fetch *f)
 {
-    return __atomic_load_n(&f->is_stopping, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&f->end_ms, __ATOMIC_ACQUIRE);
+}
+
+static bool is_ending(struct fetch *f)
+{
+    return now_ms() >= end_of(f);
+}
+
+/* The lock is held. Whoever waits looks at it again. */
+static void set_end(struct fetch *f, int64_t at_ms)
+{
+    __atomic_store_n(&f->end_ms, at_ms, __ATOMIC_RELEASE);
+    for (struct line *l = f->busy; l != NULL; l = l->next)
+        curl_multi_wakeup(l->multi);
 }
 
 /* Between the two fetch_free waits for this thread, if it began before. */
@@ -571,6 +584,7 @@ struct fetch *fetch_new(void)
     pthread_once(&once, init_curl);
     struct fetch *f = xcalloc(1, sizeof *f);
     f->refs = 1;
+    f->end_ms = INT64_MAX;
     pthread_mutex_init(&f->lock, NULL);
     pthread_cond_init(&f->settled, NULL);
     return f;
@@ -581,12 +595,17 @@ void fetch_free(struct fetch *f)
     if (f == NULL)
         return;
     pthread_mutex_lock(&f->lock);
-    __atomic_store_n(&f->is_stopping, true, __ATOMIC_RELEASE);
-    for (struct line *l = f->busy; l != NULL; l = l->next)
-        curl_multi_wakeup(l->multi);
+    set_end(f, 0);
     while (f->n_running > 0)
         pthread_cond_wait(&f->settled, &f->lock);
     unref_fetch(f);
+}
+
+void fetch_end_at(struct fetch *f, int64_t at_ms)
+{
+    pthread_mutex_lock(&f->lock);
+    set_end(f, at_ms);
+    pthread_mutex_unlock(&f->lock);
 }
 
 int fetch_do(struct fetch *f, const struct fetch_request *req, struct fetch_response *ret,
@@ -598,12 +617,12 @@ int fetch_do(struct fetch *f, const struct fetch_request *req, struct fetch_resp
     struct line *l = take_line(f);
     begin(l, &t);
     while (!t.is_over) {
-        if (is_stopping(f))
+        if (is_ending(f))
             cancel(&t);
         else
             perform(l, &t);
         if (!t.is_over)
-            wait_on(l, INT64_MAX);
+            wait_on(l, end_of(f));
     }
     end(l, &t);
     put_line(f, l);
@@ -639,6 +658,12 @@ struct fetch_stream *fetch_open(struct fetch *f, const struct fetch_request *req
     return s;
 }
 
+static int64_t earliest(int64_t a, int64_t b, int64_t c)
+{
+    int64_t first = a < b ? a : b;
+    return first < c ? first : c;
+}
+
 enum fetch_news fetch_read(struct fetch_stream *s, int64_t until_ms, struct buf *out,
                            struct err *err)
 {
@@ -648,8 +673,8 @@ enum fetch_news fetch_read(struct fetch_stream *s, int64_t until_ms, struct buf 
     t->has_news = false;
     bool is_quiet = false;
     while (!t->has_news && !t->is_over && !is_quiet) {
-        wait_on(s->line, until_ms < t->expires_ms ? until_ms : t->expires_ms);
-        if (is_stopping(s->f))
+        wait_on(s->line, earliest(until_ms, t->expires_ms, end_of(s->f)));
+        if (is_ending(s->f))
             cancel(t);
         else
             perform(s->line, t);

@@ -18,6 +18,9 @@ struct fetch *fetch_new(void);
 /* Fails what is open with ERR_CANCELLED and waits until no call runs. Streams are closed before or
  * afterwards. */
 void fetch_free(struct fetch *f);
+/* From that time on, in ms of the monotonic clock, what is open and what is still to come fails
+ * with ERR_CANCELLED. Any thread. */
+void fetch_end_at(struct fetch *f, int64_t at_ms);
 
 /* Files are read anew for new connections, so rotated certificates are picked up. All borrowed for
  * the call. */

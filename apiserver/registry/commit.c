@@ -193,6 +193,8 @@ static int read_back(const struct commit *c, const char *key, enum finding *ret,
         SCOPED(store_kv_fini) struct store_kv kv = {0};
         int64_t rev = 0;
         int rc = store_get(c->registry->store, key, c->deadline_ms, &kv, &rev, NULL);
+        if (rc == -ERR_CANCELLED) /* the process ends */
+            break;
         *ret = rc == 0 || rc == -ERR_NOT_FOUND ? judge_state(c, &kv, rev, ret_rev) : UNCLEAR;
         if (*ret != UNCLEAR) {
             *ret_kv = steal(&kv);

@@ -112,6 +112,21 @@ stop_etcd() {
     load_result watch "$WATCH_PID" "$text: the watches saw every event once"
 }
 
+# end_while_still: it ends with its grace, though requests wait for an etcd that stands still, and might for half a minute.
+end_while_still() {
+    local begin
+    TIMED=()
+    etcd_signal STOP
+    timed "$WORK/write-late" "$SANDBOXES" "${JSON[@]}" -d "$(sandbox late)"
+    sleep 1 # they come from processes of their own
+    begin=$(now_ms)
+    server_stop
+    is "$NAME: a server ends while etcd stands still" 0 $?
+    at_most "$NAME: after a grace of 2 s it took" 15000 $(($(now_ms) - begin)) ms
+    etcd_signal CONT
+    wait "${TIMED[@]}"
+}
+
 FLAGS=(--request-timeout=3) # seconds
 WRITES=1500
 [ -z "$SLOW" ] || WRITES=300
@@ -127,5 +142,7 @@ for PROGRAM in $(etcd_programs); do
     stop_etcd
     server_stop
     is "$NAME: the server ends with exit code 0" 0 $?
+    server_up --shutdown-grace=2
+    end_while_still
     etcd_stop "$ETCD_DIR"
 done

@@ -459,6 +459,30 @@ START_TEST(test_free_cancels)
 }
 END_TEST
 
+/* Those that wait when the time comes, and those that come later. */
+START_TEST(test_end_cancels)
+{
+    set_up();
+    char at[128];
+    snprintf(at, sizeof at, "%s", url("/hang"));
+    pthread_t thread;
+    SCOPED(buf_fini) struct buf data = {0};
+    SCOPED(err_fini) struct err err = {0};
+    struct fetch_stream *stream = fetch_open(fx.fetch, &(struct fetch_request){.url = at});
+    fetch_end_at(fx.fetch, INT64_MAX - 1);
+    pthread_create(&thread, NULL, fetch_cancelled, at);
+    wait_for_requests(1);
+    fetch_end_at(fx.fetch, clock_monotonic_ms(&clock_system) + 50);
+    ck_assert_int_eq(fetch_read(stream, INT64_MAX, &data, &err), FETCH_ENDED);
+    ck_assert_int_eq(err.code, ERR_CANCELLED);
+    pthread_join(thread, NULL);
+    fetch_cancelled(at);
+    ck_assert_int_le(requests_seen(), 2);
+    fetch_close(stream);
+    tear_down();
+}
+END_TEST
+
 /* ---- streams ---- */
 
 /* A stream that one thread reads until its end. */
@@ -734,7 +758,7 @@ SUITE(fetch)
           test_text_hides_user_and_query);
     LOOP("mistakes", test_mistakes, 0, ARRAY_LEN(mistakes));
     LOOP("dead_kept_connection", test_dead_kept_connection, 0, 2);
-    TESTS("many", test_concurrent, test_connections_stay_few, test_free_cancels);
+    TESTS("many", test_concurrent, test_connections_stay_few, test_free_cancels, test_end_cancels);
     LOOP("stream_ends", test_stream_ends, 0, ARRAY_LEN(ends));
     TESTS("stream", test_stream_closed_by_us, test_read_ends_in_time_or_woken,
           test_stream_ends_when_out_is_full, test_free_cancels_streams);
