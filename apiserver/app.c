@@ -14,6 +14,7 @@
 #include "apiserver/base/rand.h"
 #include "apiserver/base/str.h"
 #include "apiserver/hooks.h"
+#include "apiserver/http/dial.h"
 #include "apiserver/http/node_access.h"
 #include "apiserver/http/server.h"
 #include "apiserver/http/tunnel.h"
@@ -244,6 +245,8 @@ static void stop_server(struct app *a)
         tunnels_stop(a->tunnels);
     if (a->server)
         server_stop(a->server, a->options.shutdown_grace_s * 1000);
+    if (a->dialer)
+        dialer_end(a->dialer);
     server_free(a->server);
 }
 

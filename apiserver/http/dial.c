@@ -8,6 +8,7 @@
 #include <openssl/err.h>
 #include <poll.h>
 #include <stdatomic.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -26,6 +27,7 @@
 struct dialer {
     SSL_CTX *ctx;
     const char *any_node;
+    int end_fd;
     atomic_int n_dialing;
 };
 
@@ -52,15 +54,15 @@ static int fail_errno(struct err *err, const char *what)
 
 /* ---- waiting ---- */
 
-/* False when the time is over. */
-static bool wait_for(int fd, short events, int64_t until_ms)
+/* False when the time is over, or the dialer has ended. */
+static bool wait_for(int fd, short events, int end_fd, int64_t until_ms)
 {
-    struct pollfd p = {.fd = fd, .events = events};
+    struct pollfd p[] = {{.fd = fd, .events = events}, {.fd = end_fd, .events = POLLIN}};
     for (;;) {
         int64_t left_ms = until_ms - clock_monotonic_ms(&clock_system);
-        int n = left_ms > 0 ? poll(&p, 1, (int)left_ms) : 0;
+        int n = left_ms > 0 ? poll(p, ARRAY_LEN(p), (int)left_ms) : 0;
         if (n != -1 || errno != EINTR)
-            return n > 0;
+            return n > 0 && !p[1].revents;
     }
 }
 
@@ -83,8 +85,8 @@ static enum line_io judge(struct line *l, int r)
 /* After a call that has to wait: try again? */
 static bool may_go_on(struct line *l, enum line_io io, int64_t until_ms)
 {
-    return (io == LINE_WAIT_IN && wait_for(l->fd, POLLIN, until_ms)) ||
-           (io == LINE_WAIT_OUT && wait_for(l->fd, POLLOUT, until_ms));
+    return (io == LINE_WAIT_IN && wait_for(l->fd, POLLIN, l->end_fd, until_ms)) ||
+           (io == LINE_WAIT_OUT && wait_for(l->fd, POLLOUT, l->end_fd, until_ms));
 }
 
 enum line_io line_read(struct line *l, char *into, size_t max, size_t *ret_n)
@@ -138,7 +140,8 @@ static void set_socket_options(int fd)
                    sizeof options[i].value);
 }
 
-static int connect_socket(int fd, const struct sockaddr_storage *to, socklen_t n, int64_t until_ms)
+static int connect_socket(const struct dialer *d, int fd, const struct sockaddr_storage *to,
+                          socklen_t n, int64_t until_ms)
 {
     int error = 0;
     socklen_t size = sizeof error;
@@ -146,7 +149,7 @@ static int connect_socket(int fd, const struct sockaddr_storage *to, socklen_t n
         return 0;
     if (errno != EINPROGRESS)
         return -1;
-    if (!wait_for(fd, POLLOUT, until_ms)) {
+    if (!wait_for(fd, POLLOUT, d->end_fd, until_ms)) {
         errno = ETIMEDOUT;
         return -1;
     }
@@ -155,7 +158,8 @@ static int connect_socket(int fd, const struct sockaddr_storage *to, socklen_t n
     return error ? -1 : 0;
 }
 
-static int open_socket(const char *address, int port, int64_t until_ms, int *ret, struct err *err)
+static int open_socket(const struct dialer *d, const char *address, int port, int64_t until_ms,
+                       int *ret, struct err *err)
 {
     struct sockaddr_storage to = {0};
     socklen_t n = parse_address(address, port, &to);
@@ -163,7 +167,7 @@ static int open_socket(const char *address, int port, int64_t until_ms, int *ret
     int fd = n ? socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0) : -1;
     if (!n)
         errno = EINVAL;
-    if (fd < 0 || connect_socket(fd, &to, n, until_ms) < 0) {
+    if (fd < 0 || connect_socket(d, fd, &to, n, until_ms) < 0) {
         fail_errno(err, what);
         if (fd >= 0)
             close(fd);
@@ -222,9 +226,9 @@ static int shake_hands(struct dialer *d, struct line *l, const struct dial_node 
 static int open_line(struct dialer *d, const struct dial_node *node, const char *address, int port,
                      int64_t until_ms, struct line *ret, struct err *err)
 {
-    SCOPED(line_fini) struct line l = {0};
+    SCOPED(line_fini) struct line l = {.end_fd = d->end_fd};
     int fd;
-    if (open_socket(address, port, until_ms, &fd, err) < 0)
+    if (open_socket(d, address, port, until_ms, &fd, err) < 0)
         return -(int)err->code;
     l.fd = fd;
     l.ssl = SSL_new(d->ctx);
@@ -337,10 +341,20 @@ int dialer_new(const struct dialer_config *config, struct dialer **ret, struct e
         SSL_CTX_free(ctx);
         return secure_failed(err, "authority of nodes", config->ca_file);
     }
+    int end_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (end_fd < 0) {
+        SSL_CTX_free(ctx);
+        return err_set(err, ERR_INTERNAL, "no descriptor for connections to nodes");
+    }
     *ret = xcalloc(1, sizeof **ret);
-    (*ret)->ctx = ctx;
-    (*ret)->any_node = config->any_node;
+    **ret = (struct dialer){.ctx = ctx, .any_node = config->any_node, .end_fd = end_fd};
     return 0;
+}
+
+void dialer_end(struct dialer *d)
+{
+    uint64_t one = 1;
+    (void)!write(d->end_fd, &one, sizeof one); /* nobody reads it: it stays as it is */
 }
 
 void dialer_free(struct dialer *d)
@@ -348,5 +362,6 @@ void dialer_free(struct dialer *d)
     if (!d)
         return;
     SSL_CTX_free(d->ctx);
+    close(d->end_fd);
     free(d);
 }

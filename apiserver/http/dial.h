@@ -19,11 +19,13 @@ struct dialer_config {
 };
 /* Errors: ERR_INVALID for files that cannot be read or do not belong together. */
 int dialer_new(const struct dialer_config *config, struct dialer **ret, struct err *err);
+void dialer_end(struct dialer *d);  /* nobody waits for a node any more, now or later */
 void dialer_free(struct dialer *d); /* NULL is fine; lines that are open keep what they need */
 
 struct line { /* starts as {0}; line_fini. The socket does not block */
     SSL *ssl; /* NULL = none */
     int fd;
+    int end_fd; /* of its dialer, while that is there: readable once nobody is to wait */
 };
 void line_fini(struct line *l); /* closes */
 

@@ -269,6 +269,40 @@ START_TEST(test_time_is_over)
 }
 END_TEST
 
+/* ctx is the dialer. */
+static void end_instead(struct node *n, struct tls_conn *c)
+{
+    struct dialer *d;
+    memcpy(&d, &n->ctx, sizeof d);
+    node_hear(n, c, "GET");
+    dialer_end(d);
+    listen_only(n, c);
+}
+
+START_TEST(test_end)
+{
+    SCOPED(err_fini) struct err err = {0}, later = {0};
+    SCOPED(reply_fini) struct reply r = {0};
+    SCOPED(buf_fini) struct buf request = {0}, body = {0};
+    struct line l = {0};
+    struct dialer *d = dialer_start();
+    struct node n;
+    int port, listener = listen_on_loopback(&port);
+    int64_t never_ms = clock_monotonic_ms(&clock_system) + 600000;
+    node_start(&n, "n1", end_instead, d);
+    dial_node(d, &n, &l);
+    buf_puts(&request, "GET / HTTP/1.1\r\n\r\n");
+    ck_assert_int_eq(line_ask(&l, &request, never_ms, &r, &body, &err), -ERR_UNKNOWN);
+    ck_assert_str_eq(err_text(&err), "error dialing backend: no answer");
+    line_fini(&l);
+    node_join(&n);
+    ck_assert_int_eq(dial(d, &n1, "127.0.0.1", port, never_ms, &l, &later), -ERR_UNKNOWN);
+    close(listener);
+    node_fini(&n);
+    dialer_free(d);
+}
+END_TEST
+
 START_TEST(test_node_does_not_read)
 {
     SCOPED(err_fini) struct err err = {0};
@@ -296,5 +330,5 @@ SUITE(dial)
     LOOP("who answers", test_who_answers, 0, ARRAY_LEN(answerers));
     TESTS("dial", test_nobody_answers, test_too_many, test_bad_files);
     LOOP("asked", test_ask, 0, ARRAY_LEN(asked));
-    TESTS("asking", test_body_has_a_ceiling, test_time_is_over, test_node_does_not_read);
+    TESTS("asking", test_body_has_a_ceiling, test_time_is_over, test_end, test_node_does_not_read);
 }
