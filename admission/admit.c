@@ -81,11 +81,14 @@ static bool has_blocking(const struct err *causes)
     return false;
 }
 
-/* Another kind or version than the URL's is said alone, under the wrong name. */
+/* Of an object of another kind or version than the URL's not more is checked than what its lists
+ * repeat, and all is said under the wrong name. */
 static int check_type(const struct admission *a, struct err *err)
 {
     const struct kind *k = a->req->kind;
     SCOPED(err_fini) struct err causes = {0};
+    const struct validate_opts opts = {
+        .old = a->req->old, .only_lists = true, .may_repeat = k->checks != NULL};
     SCOPED_FREE char *expected = kind_api_version(k);
     const char *kind = json_str_or(a->object, "kind", ""),
                *version = json_str_or(a->object, "apiVersion", "");
@@ -103,6 +106,8 @@ static int check_type(const struct admission *a, struct err *err)
         err_cause(&causes, "FieldValueInvalid", "kind", "Invalid value: %s: must be %s",
                   buf_cstr(&quoted), k->kind);
     }
+    if (causes.n_causes)
+        validate_tree(a->object, k->shape, &opts, &causes, NULL);
     return err_invalid(&causes, group, kind, json_str_or(a->object, "metadata.name", ""), err);
 }
 
@@ -126,33 +131,24 @@ static int step_validate(struct admission *a, struct err *err)
 
 /* ---- the order ---- */
 
-static const admit_step decoding[] = {step_group_version, step_metadata_types, step_unknown_fields};
+static const admit_step decoding[] = {step_type_meta, step_metadata_types, step_unknown_fields,
+                                      step_version};
 
 enum when { ON_CREATE = 1, ON_UPDATE = 2, ALWAYS = 3 };
 static const struct {
     admit_step run;
     enum when when;
 } steps[] = {
-    {step_encode, ALWAYS},
-    {step_defaults, ALWAYS},
-    {step_identity, ALWAYS},
-    {step_namespace_state, ON_CREATE},
-    {step_preconditions, ON_UPDATE},
-    {step_tidy, ALWAYS},
-    {step_created, ON_CREATE},
-    {step_managed_fields, ALWAYS},
-    {step_status, ALWAYS},
-    {step_path_defaults, ALWAYS},
-    {step_account, ON_CREATE},
-    {step_owners, ALWAYS},
-    {step_stored, ON_UPDATE},
-    {step_generate_name, ON_CREATE},
-    {step_generation, ON_UPDATE},
-    {step_write_managers, ALWAYS},
-    {step_validate, ALWAYS},
-    {step_finalizer_warnings, ALWAYS},
-    {step_hints, ON_CREATE},
-    {step_numbers, ALWAYS},
+    {step_encode, ALWAYS},           {step_defaults, ALWAYS},
+    {step_identity, ALWAYS},         {step_namespace_state, ON_CREATE},
+    {step_preconditions, ON_UPDATE}, {step_tidy, ALWAYS},
+    {step_created, ON_CREATE},       {step_managed_fields, ALWAYS},
+    {step_status, ALWAYS},           {step_path_defaults, ALWAYS},
+    {step_account, ON_CREATE},       {step_owners, ALWAYS},
+    {step_stored, ON_UPDATE},        {step_generate_name, ON_CREATE},
+    {step_generation, ON_UPDATE},    {step_write_managers, ALWAYS},
+    {step_validate, ALWAYS},         {step_finalizer_warnings, ALWAYS},
+    {step_hints, ON_CREATE},         {step_numbers, ALWAYS},
 };
 
 static int run_decoding(struct admission *a, struct err *err)

@@ -32,44 +32,65 @@ static int refuse_patched(const char *patched, const char *why, struct err *err)
     return err_move(err, &e);
 }
 
-static int refuse_body(const struct admission *a, const char *why, struct err *err)
+/* Of the object as it is sent; without a group it is all of apiVersion. */
+static const char *given_version(const struct admission *a)
 {
-    const char *kind = json_str_or(a->object, "kind", a->req->kind->kind);
-    return err_set(err, ERR_BAD_REQUEST, "%s in version \"%s\" cannot be handled as a %s: %s", kind,
-                   a->req->kind->version, kind, why);
+    const char *version = json_str_or(a->object, "apiVersion", ""), *slash = strchr(version, '/');
+    return slash ? slash + 1 : version;
+}
+
+static int refuse_body(const struct admission *a, const char *as_kind, const char *why,
+                       struct err *err)
+{
+    return err_set(err, ERR_BAD_REQUEST, "%s in version \"%s\" cannot be handled as a %s: %s",
+                   json_str_or(a->object, "kind", ""), given_version(a), as_kind, why);
 }
 
 static int refuse_decoding(const struct admission *a, const char *why, struct err *err)
 {
     if (!a->req->is_patch)
-        return refuse_body(a, why, err);
+        return refuse_body(a, a->req->kind->kind, why, err);
     SCOPED_FREE char *patched = patched_text(a);
     return refuse_patched(patched, why, err);
 }
 
 /* ---- kind and apiVersion ---- */
 
-/* A body of another version is refused here; what a patch did to either is judged in validation,
- * unless the kind is gone. */
-int step_group_version(struct admission *a, struct err *err)
+/* What a patch did to either is judged in validation, unless the kind is gone. */
+int step_type_meta(struct admission *a, struct err *err)
 {
-    const struct kind *k = a->req->kind;
-    const char *version = json_str_or(a->object, "apiVersion", "");
     if (json_str_or(a->object, "kind", "")[0] == '\0') {
         SCOPED_FREE char *text = patched_text(a);
         SCOPED_FREE char *why = xasprintf("Object 'Kind' is missing in '%s'", text);
         if (a->req->is_patch)
             return refuse_patched(text, why, err);
         return err_set(err, ERR_BAD_REQUEST,
-                       "the object provided is unrecognized (must be of type %s): %s", k->kind,
-                       why);
+                       "the object provided is unrecognized (must be of type %s): %s",
+                       a->req->kind->kind, why);
     }
-    SCOPED_FREE char *expected = kind_api_version(k);
-    if (a->req->is_patch || strcmp(version, expected) == 0)
+    if (!a->req->is_patch && cJSON_IsNull(json_get(a->object, "apiVersion")))
+        return refuse_decoding(
+            a, ".apiVersion accessor error: <nil> is of the type <nil>, expected string", err);
+    return 0;
+}
+
+int admit_check_version(const cJSON *object, const struct kind *kind, struct err *err)
+{
+    SCOPED_FREE char *expected = kind_api_version(kind);
+    const char *given = json_str_or(object, "apiVersion", "");
+    if (strcmp(given, expected) == 0)
         return 0;
+    if (strcmp(given, "/") == 0)
+        given = ""; /* no group and no version */
     return err_set(err, ERR_BAD_REQUEST,
                    "the API version in the data (%s) does not match the expected API version (%s)",
-                   version, expected);
+                   given, expected);
+}
+
+/* Last, so that what else is wrong with the body is said or warned of. */
+int step_version(struct admission *a, struct err *err)
+{
+    return a->req->is_patch ? 0 : admit_check_version(a->object, a->req->kind, err);
 }
 
 /* ---- types of metadata ---- */
@@ -79,6 +100,8 @@ int step_metadata_types(struct admission *a, struct err *err)
 {
     const cJSON *metadata = metadata_of(a);
     SCOPED_FREE char *why = NULL;
+    if (a->req->is_applied && cJSON_IsObject(metadata))
+        gotype_forget_unreadable(metadata_of(a));
     if (metadata && !cJSON_IsNull(metadata)) /* printed once more there before it is decoded */
         json_settle_floats(metadata_of(a));
     if (metadata && !cJSON_IsNull(metadata))
@@ -129,7 +152,12 @@ static int refuse_strictly(const struct admission *a, const char *patched,
     if (list.len == 0)
         return 0;
     SCOPED_FREE char *why = xasprintf("strict decoding error: %s", buf_cstr(&list));
-    return a->req->is_patch ? refuse_patched(patched, why, err) : refuse_body(a, why, err);
+    if (a->req->is_patch)
+        return refuse_patched(patched, why, err);
+    if (*given_version(a) == '\0')
+        return err_set(err, ERR_BAD_REQUEST,
+                       "Object 'apiVersion' is missing in 'object has no apiVersion field'");
+    return refuse_body(a, json_str_or(a->object, "kind", ""), why, err);
 }
 
 static void warn_of_findings(struct admission *a, const struct pairs *unknown)

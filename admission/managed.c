@@ -55,14 +55,17 @@ static void record_endpoint(struct recording *r, const char *subresource,
                     managers_reset_fields(&r->m.arena, r->a->req->kind, subresource), r->now);
 }
 
-/* What of the object this endpoint drops nobody validates, but it must have the right types. The
- * rest has, or the write will be refused. */
-static bool dropped_parts_fit(const struct admission *a)
+/* What of the object this endpoint drops nobody validates, but it must have the right types, on a
+ * subresource also the right kind. The rest has, or the write will be refused. */
+static bool dropped_parts_fit(const struct recording *r)
 {
+    const struct admission *a = r->a;
     const struct shape *shape = a->req->kind->shape;
     const cJSON *status = json_get(a->object, "status");
     if (!a->is_main)
-        return merge_fits(a->object, shape, true, NULL);
+        return str_equal(json_str(a->object, "apiVersion"), r->version) &&
+               str_equal(json_str(a->object, "kind"), a->req->kind->kind) &&
+               merge_fits(a->object, shape, true, NULL);
     if (!status || a->req->is_system)
         return true;
     SCOPED(json_free_p) cJSON *part = json_object();
@@ -75,7 +78,7 @@ static bool record_update(struct recording *r)
     const struct admission *a = r->a;
     const struct shape *shape = a->req->kind->shape;
     struct comparison c;
-    if (!dropped_parts_fit(a))
+    if (!dropped_parts_fit(r))
         return false;
     if (a->is_update && r->m.n == 0)
         return true; /* not followed until somebody applies */

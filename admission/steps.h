@@ -26,9 +26,10 @@ cJSON *metadata_of(const struct admission *a); /* an object once it was decoded 
 void warn(const struct admission *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* decode.c: is it, as text, such an object? */
-int step_group_version(struct admission *a, struct err *err);
+int step_type_meta(struct admission *a, struct err *err);
 int step_metadata_types(struct admission *a, struct err *err);
 int step_unknown_fields(struct admission *a, struct err *err);
+int step_version(struct admission *a, struct err *err);
 
 /* identity.c: does it belong where it was sent? */
 int step_identity(struct admission *a, struct err *err);

@@ -2,8 +2,7 @@
 #include "openapi/gotime.h"
 
 #include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
+#include <stddef.h>
 
 #include "apiserver/base/buf.h"
 #include "apiserver/base/clock.h"
@@ -16,71 +15,174 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Zone of the layout: Z or ±hh:mm. */
-static bool skip_zone(const char **p)
+/* A number of n digits, the first of which may be missing when is_short; -1 when there is none. */
+static int take_number(const char **p, int n, bool is_short)
 {
-    if (**p == 'Z') {
-        ++*p;
-        return true;
-    }
-    const char *s = *p;
-    bool fits = (s[0] == '+' || s[0] == '-') && is_digit(s[1]) && is_digit(s[2]) && s[3] == ':' &&
-                is_digit(s[4]) && is_digit(s[5]);
-    if (fits)
-        *p += 6;
-    return fits;
+    int v = 0, i = 0;
+    for (; i < n && is_digit((*p)[i]); i++)
+        v = v * 10 + (*p)[i] - '0';
+    if (i < n && !(is_short && i > 0))
+        return -1;
+    *p += i;
+    return v;
 }
 
-static bool skip_element(const char **p, const char *element)
+/* Reading a text along the layout. */
+struct walk {
+    const char *p;
+    const char *out_of_range; /* which number is, NULL = none */
+    int year, month, day;
+};
+
+static void skip_fraction(struct walk *w)
 {
-    if (element[0] == 'Z')
-        return skip_zone(p);
-    for (const char *e = element; *e; e++, ++*p)
-        if (is_digit(*e) ? !is_digit(**p) : **p != *e)
-            return false;
-    if (strcmp(element, "05") == 0 && **p == '.' && is_digit((*p)[1]))
-        for (++*p; is_digit(**p);)
-            ++*p;
+    if ((*w->p != '.' && *w->p != ',') || !is_digit(w->p[1]))
+        return;
+    for (w->p++; is_digit(*w->p);)
+        w->p++;
+}
+
+/* Zone of the layout: Z or ±hh:mm. Of two numbers out of range Go names the second. */
+static bool take_zone(struct walk *w)
+{
+    const char *s = w->p;
+    if (*s == 'Z') {
+        w->p++;
+        return true;
+    }
+    if (*s != '+' && *s != '-')
+        return false;
+    s++;
+    int hours = take_number(&s, 2, false);
+    if (hours < 0 || *s++ != ':')
+        return false;
+    int minutes = take_number(&s, 2, false);
+    if (minutes < 0)
+        return false;
+    w->p = s;
+    if (hours > 24)
+        w->out_of_range = "time zone offset hour";
+    if (minutes > 60)
+        w->out_of_range = "time zone offset minute";
     return true;
 }
 
-/* Where the text is well formed: which number is out of its range. */
-static const char *range_text(const char *s)
+static bool take_bounded(struct walk *w, bool is_short, int min, int max, const char *name)
 {
-    int month = (s[5] - '0') * 10 + s[6] - '0', hour = (s[11] - '0') * 10 + s[12] - '0';
-    int minute = (s[14] - '0') * 10 + s[15] - '0', second = (s[17] - '0') * 10 + s[18] - '0';
-    return month < 1 || month > 12 ? "month out of range"
-           : hour > 23             ? "hour out of range"
-           : minute > 59           ? "minute out of range"
-           : second > 59           ? "second out of range"
-                                   : "day out of range";
+    int v = take_number(&w->p, 2, is_short);
+    if (v >= 0 && (v < min || v > max))
+        w->out_of_range = name;
+    return v >= 0;
+}
+
+static bool take_year(struct walk *w)
+{
+    return (w->year = take_number(&w->p, 4, false)) >= 0;
+}
+
+static bool take_month(struct walk *w)
+{
+    const char *s = w->p;
+    w->month = take_number(&s, 2, false);
+    return take_bounded(w, false, 1, 12, "month");
+}
+
+static bool take_day(struct walk *w) /* its range is looked at last */
+{
+    return (w->day = take_number(&w->p, 2, false)) >= 0;
+}
+
+static bool take_hour(struct walk *w)
+{
+    return take_bounded(w, true, 0, 23, "hour");
+}
+
+static bool take_minute(struct walk *w)
+{
+    return take_bounded(w, false, 0, 59, "minute");
+}
+
+static bool take_second(struct walk *w)
+{
+    if (!take_bounded(w, false, 0, 59, "second"))
+        return false;
+    if (!w->out_of_range)
+        skip_fraction(w);
+    return true;
+}
+
+/* The layout's elements in their order; a mark stands for itself. */
+static const struct {
+    const char *text;
+    bool (*take)(struct walk *w);
+} elements[] = {
+    {"2006", take_year}, {"-", NULL}, {"01", take_month},  {"-", NULL},
+    {"02", take_day},    {"T", NULL}, {"15", take_hour},   {":", NULL},
+    {"04", take_minute}, {":", NULL}, {"05", take_second}, {"Z07:00", take_zone},
+};
+
+static bool take_element(struct walk *w, size_t i)
+{
+    if (elements[i].take)
+        return elements[i].take(w);
+    if (*w->p != *elements[i].text)
+        return false;
+    w->p++;
+    return true;
+}
+
+static bool is_day_of_month(const struct walk *w)
+{
+    return w->day >= 1 && w->day <= clock_days_in_month(w->year, w->month);
+}
+
+/* Package time quotes bytes, where Go has characters elsewhere. */
+static void quote(struct buf *out, const char *s)
+{
+    buf_putc(out, '"');
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+        if (c < ' ' || c >= 0x80)
+            buf_printf(out, "\\x%02x", c);
+        else
+            buf_printf(out, "%s%c", c == '"' || c == '\\' ? "\\" : "", c);
+    }
+    buf_putc(out, '"');
+}
+
+/* What follows the head of the error's text; nothing when s is a time. */
+static void print_fault(const char *s, struct buf *out)
+{
+    struct walk w = {.p = s};
+    for (size_t i = 0; i < ARRAY_LEN(elements); i++) {
+        const char *rest = w.p;
+        if (!take_element(&w, i)) {
+            buf_puts(out, " as \"" LAYOUT "\": cannot parse ");
+            quote(out, rest);
+            buf_printf(out, " as \"%s\"", elements[i].text);
+            return;
+        }
+        if (w.out_of_range) {
+            buf_printf(out, ": %s out of range", w.out_of_range);
+            return;
+        }
+    }
+    if (*w.p) {
+        buf_puts(out, ": extra text: ");
+        quote(out, w.p);
+    } else if (!is_day_of_month(&w)) {
+        buf_puts(out, ": day out of range");
+    }
 }
 
 char *gotime_check_rfc3339(const char *s)
 {
-    static const char *const elements[] = {"2006", "-", "01", "-", "02", "T",
-                                           "15",   ":", "04", ":", "05", "Z07:00"};
-    int64_t ignored;
-    if (clock_parse_rfc3339(s, &ignored) == 0)
+    SCOPED(buf_fini) struct buf fault = {0}, text = {0};
+    print_fault(s, &fault);
+    if (fault.len == 0)
         return NULL;
-    SCOPED(buf_fini) struct buf text = {0};
     buf_puts(&text, "parsing time ");
-    buf_go_quote(&text, s, strlen(s));
-    const char *p = s;
-    for (size_t i = 0; i < ARRAY_LEN(elements); i++) {
-        const char *rest = p;
-        if (skip_element(&p, elements[i]))
-            continue;
-        buf_puts(&text, " as \"" LAYOUT "\": cannot parse ");
-        buf_go_quote(&text, rest, strlen(rest));
-        buf_printf(&text, " as \"%s\"", elements[i]);
-        return buf_take(&text, NULL);
-    }
-    if (*p) {
-        buf_puts(&text, ": extra text: ");
-        buf_go_quote(&text, p, strlen(p));
-    } else {
-        buf_printf(&text, ": %s", range_text(s));
-    }
+    quote(&text, s);
+    buf_append(&text, fault.data, fault.len);
     return buf_take(&text, NULL);
 }

@@ -233,6 +233,19 @@ char *gotype_check_metadata(const cJSON *metadata)
                            json_word(metadata));
 }
 
+void gotype_forget_unreadable(cJSON *metadata)
+{
+    const struct go_place place = {"ObjectMeta", ""};
+    for (const struct go_field *f = metadata_fields; f->name; f++) {
+        const cJSON *member = json_get(metadata, f->name);
+        if ((f->type != GO_TIME && f->type != GO_INT64) || !member || cJSON_IsNull(member))
+            continue;
+        SCOPED_FREE char *why = check_member(member, f, place);
+        if (why)
+            json_remove(metadata, f->name);
+    }
+}
+
 void gotype_settle_metadata(cJSON *metadata)
 {
     settle_nulls(metadata, metadata_fields);

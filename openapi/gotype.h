@@ -8,6 +8,9 @@
 /* The text of the first wrong member, owned; NULL when all are right. A null is right anywhere. */
 char *gotype_check_metadata(const cJSON *metadata);
 char *gotype_check_scale(const cJSON *scale); /* without apiVersion and kind */
+/* Takes away times and numbers of metadata that are none: what apply has made is no text, and Go
+ * reads it member by member without refusing one. */
+void gotype_forget_unreadable(cJSON *metadata);
 /* What Go makes of null: nothing of a member, the empty text or struct of an item. metadata is
  * right. */
 void gotype_settle_metadata(cJSON *metadata);

@@ -488,8 +488,11 @@ int validate_tree(const cJSON *tree, const struct shape *shape, const struct val
         check_changes(&c, tree, shape, opts);
     if (opts->may_repeat)
         err_fini(&c.list_causes);
+    if (opts->only_lists)
+        err_fini(&found);
     move_causes(&found, &c.list_causes);
-    validate_scale(tree, shape, opts->only_status, &found);
+    if (!opts->only_lists)
+        validate_scale(tree, shape, opts->only_status, &found);
     bool failed = found.n_causes > 0;
     if (ret_structural)
         *ret_structural = c.structural;

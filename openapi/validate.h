@@ -14,6 +14,8 @@ struct validate_opts {
     const cJSON *old;
     /* Check only the status member, with paths and texts as the status subresource gives them. */
     bool only_status;
+    /* Only what stands twice in a list: of an object of another kind nothing else is asked. */
+    bool only_lists;
     /* Items of a list may have the same keys: of Kubernetes' own kinds, whose checks say which may
      * not. */
     bool may_repeat;

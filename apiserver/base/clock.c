@@ -152,7 +152,7 @@ static bool is_leap(int64_t year)
     return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
 }
 
-static int days_in_month(int64_t year, int month)
+int clock_days_in_month(int64_t year, int month)
 {
     static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
     return month == 2 && is_leap(year) ? 29 : days[month - 1];
@@ -167,7 +167,7 @@ static int parse_date(const char **s, struct date *ret)
     if (d.month < 1 || d.month > 12 || !take_char(s, '-'))
         return -1;
     d.day = take_digits(s, 2);
-    if (d.day < 1 || d.day > days_in_month(d.year, d.month))
+    if (d.day < 1 || d.day > clock_days_in_month(d.year, d.month))
         return -1;
     *ret = d;
     return 0;
@@ -186,7 +186,7 @@ static int parse_hour_minute(const char **s)
 /* The fraction in ms, 0 when there is none; digits past the third only have to be digits. */
 static int parse_fraction(const char **s)
 {
-    if (!take_char(s, '.'))
+    if (!take_char(s, '.') && !take_char(s, ','))
         return 0;
     int ms = 0, n = 0;
     for (; **s >= '0' && **s <= '9'; (*s)++, n++)
@@ -197,7 +197,7 @@ static int parse_fraction(const char **s)
     return n == 0 ? -1 : ms;
 }
 
-/* The zone's offset from UTC in minutes. */
+/* The zone's offset from UTC in minutes, which may be more than a day. */
 static int parse_zone(const char **s, int *ret_minutes)
 {
     if (take_char(s, 'z')) {
@@ -205,10 +205,11 @@ static int parse_zone(const char **s, int *ret_minutes)
         return 0;
     }
     int sign = take_char(s, '+') ? 1 : take_char(s, '-') ? -1 : 0;
-    int minutes = sign == 0 ? -1 : parse_hour_minute(s);
+    int hours = sign == 0 ? -1 : take_digits(s, 2);
+    int minutes = hours < 0 || !take_char(s, ':') ? -1 : take_digits(s, 2);
     if (minutes < 0)
         return -1;
-    *ret_minutes = sign * minutes;
+    *ret_minutes = sign * (hours * 60 + minutes);
     return 0;
 }
 

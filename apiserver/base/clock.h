@@ -27,9 +27,10 @@ int64_t clock_monotonic_ms(const struct clock *c);
 void clock_print_rfc3339(int64_t unix_s, char *out);
 /* 2026-01-02T03:04:05.000000Z, metav1.MicroTime */
 void clock_print_rfc3339_micro(int64_t unix_us, char *out);
-/* RFC 3339 with zone and optional fraction; T and Z in either case; no leap second, no hour 24, no
- * impossible day. ret_unix_ms gets milliseconds, rounded down. 0 or -1. Source: go-openapi strfmt
- * date-time, as CRDs use it. */
+int clock_days_in_month(int64_t year, int month); /* month from 1 */
+/* RFC 3339 with zone and optional fraction, after a point or a comma; T and Z in either case; no
+ * leap second, no hour 24, no impossible day, but a zone of any size. ret_unix_ms gets
+ * milliseconds, rounded down. 0 or -1. Source: go-openapi strfmt date-time, as CRDs use it. */
 int clock_parse_rfc3339(const char *s, int64_t *ret_unix_ms);
 /* Age as kubectl shows it: 5s, 2m3s, 4h5m, 3d2h, 2y45d. Source: apimachinery
  * duration.HumanDuration. */

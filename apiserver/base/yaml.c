@@ -21,6 +21,7 @@
 #define BYTES_FREE ((size_t)1 << 20)
 #define GROWTH 10 /* times the length of the text, beyond what is free */
 #define DUPLICATES_MAX 100
+#define BYTE_ORDER_MARK "\xef\xbb\xbf"
 #define TAG_PREFIX "tag:yaml.org,2002:"
 
 struct frame {
@@ -28,6 +29,7 @@ struct frame {
     struct json_keys keys; /* of a map */
     cJSON *member;         /* the member whose value comes next; NULL when a key does */
     bool is_repeated;      /* it had a value already */
+    cJSON *merged;         /* what member is when the key is <<; owned, no member of the map */
     bool is_quoted;        /* its key is a string, not a number or such */
     size_t value_line;     /* where the value starts, from 1 */
     int anchor;            /* index into anchors, -1 = none */
@@ -61,6 +63,12 @@ static size_t line_of(const yaml_event_t *event)
 static bool fail(struct reader *r, const yaml_event_t *event, const char *text)
 {
     err_set(r->err, ERR_BAD_REQUEST, "yaml: line %zu: %s", line_of(event), text);
+    return false;
+}
+
+static bool fail_plainly(struct reader *r, const char *text)
+{
+    err_set(r->err, ERR_BAD_REQUEST, "yaml: %s", text);
     return false;
 }
 
@@ -217,7 +225,7 @@ static bool read_binary(struct reader *r, const yaml_event_t *event, cJSON *node
 {
     SCOPED(buf_fini) struct buf bytes = {0}, text = {0};
     if (!buf_unbase64(&bytes, (const char *)event->data.scalar.value, event->data.scalar.length))
-        return fail(r, event, "!!binary value contains invalid base64 data");
+        return fail_plainly(r, "!!binary value contains invalid base64 data");
     if (!repair_utf8(r, &bytes, &text))
         return fail(r, event, "!!binary value is no UTF-8 text");
     json_node_set_string(node, str_hold(text.data, text.len));
@@ -231,6 +239,16 @@ static bool agrees(enum yaml_kind kind, const char *tag)
            (strcmp(tag, "!!float") == 0 && kind == YAML_KIND_INT);
 }
 
+/* Whether the value has to be what the tag says. Of any other tag it is a string. */
+static bool demands_kind(const char *tag)
+{
+    static const char *const demanding[] = {"!!int", "!!float", "!!bool", "!!null"};
+    for (size_t i = 0; i < ARRAY_LEN(demanding); i++)
+        if (strcmp(tag, demanding[i]) == 0)
+            return true;
+    return false;
+}
+
 static bool read_tagged(struct reader *r, const yaml_event_t *event, cJSON *node)
 {
     char space[32];
@@ -238,14 +256,9 @@ static bool read_tagged(struct reader *r, const yaml_event_t *event, cJSON *node
     const char *tag = short_tag((const char *)event->data.scalar.tag, space);
     if (strcmp(tag, "!!binary") == 0)
         return read_binary(r, event, node);
-    if (strcmp(tag, "!!str") == 0) {
+    if (!demands_kind(tag)) {
         json_node_set_string(node, xstrdup(text));
         return true;
-    }
-    if (strcmp(tag, "!!int") != 0 && strcmp(tag, "!!float") != 0 && strcmp(tag, "!!bool") != 0 &&
-        strcmp(tag, "!!null") != 0) {
-        err_set(r->err, ERR_BAD_REQUEST, "yaml: line %zu: unsupported tag %s", line_of(event), tag);
-        return false;
     }
     enum yaml_kind kind = yaml_resolve(text, node);
     if (agrees(kind, tag))
@@ -273,8 +286,7 @@ static bool read_scalar(struct reader *r, const yaml_event_t *event, cJSON *node
         json_node_set_string(node, str_hold(text, event->data.scalar.length));
         return true;
     }
-    const char *tag = (const char *)event->data.scalar.tag;
-    if (tag && strcmp(tag, "!") != 0) {
+    if (event->data.scalar.tag) {
         if (!read_tagged(r, event, node))
             return false;
     } else if (event->data.scalar.plain_implicit) {
@@ -330,27 +342,16 @@ static void note_duplicate(struct reader *r, const struct frame *f)
     pairs_add(&r->duplicates, buf_cstr(&text), "");
 }
 
-/* A value is complete; the container it is in waits for the next one. */
-static void end_value(struct reader *r)
-{
-    struct frame *f = top(r);
-    if (!f || !cJSON_IsObject(f->node))
-        return;
-    if (f->is_repeated)
-        note_duplicate(r, f);
-    f->member = NULL;
-}
-
 static char *key_text(const cJSON *node)
 {
     return cJSON_IsString(node) ? xstrdup(node->valuestring) : json_to_str(node);
 }
 
-/* Makes the scalar in node the key of the member whose value comes next. */
-static void start_member(struct frame *f, const cJSON *node)
+/* The member whose value comes next. */
+static void start_member(struct frame *f, char *take_key, bool is_quoted)
 {
-    SCOPED_FREE char *key = key_text(node);
-    f->is_quoted = cJSON_IsString(node);
+    SCOPED_FREE char *key = take_key;
+    f->is_quoted = is_quoted;
     f->member = json_keys_find(&f->keys, f->node, key);
     f->is_repeated = f->member != NULL;
     if (f->member) {
@@ -363,6 +364,58 @@ static void start_member(struct frame *f, const cJSON *node)
     json_keys_add(&f->keys, f->node, f->member);
 }
 
+static void end_member(struct reader *r, struct frame *f)
+{
+    if (f->is_repeated)
+        note_duplicate(r, f);
+    f->member = NULL;
+}
+
+/* The members of map, which is left empty, as if they stood where it does. */
+static void merge_map(struct reader *r, struct frame *f, cJSON *map)
+{
+    while (map->child) {
+        cJSON *member = json_detach_item(map, map->child);
+        start_member(f, steal(&member->string), true);
+        move_value(f->member, member);
+        end_member(r, f);
+    }
+}
+
+/* The value of << is complete: a map, or a list of them, of which the last comes first. */
+static bool merge_value(struct reader *r, struct frame *f)
+{
+    SCOPED(json_free_p) cJSON *value = steal(&f->merged);
+    f->member = NULL;
+    bool are_maps = cJSON_IsArray(value);
+    cJSON *item;
+    cJSON_ArrayForEach(item, value) are_maps &= cJSON_IsObject(item);
+    if (!are_maps && !cJSON_IsObject(value))
+        return fail_plainly(r, "map merge requires map or sequence of maps as the value");
+    if (cJSON_IsObject(value)) {
+        merge_map(r, f, value);
+        return true;
+    }
+    for (item = value->child ? value->child->prev : NULL; item; item = item->prev) {
+        merge_map(r, f, item);
+        if (item == value->child)
+            break;
+    }
+    return true;
+}
+
+/* A value is complete; the container it is in waits for the next one. */
+static bool end_value(struct reader *r)
+{
+    struct frame *f = top(r);
+    if (!f || !cJSON_IsObject(f->node))
+        return true;
+    if (f->merged)
+        return merge_value(r, f);
+    end_member(r, f);
+    return true;
+}
+
 static bool is_merge(const yaml_event_t *event)
 {
     const char *tag = (const char *)event->data.scalar.tag;
@@ -373,17 +426,18 @@ static bool is_merge(const yaml_event_t *event)
 static bool on_scalar(struct reader *r, const yaml_event_t *event)
 {
     struct frame *map = map_at_key(r);
-    if (map && is_merge(event))
-        return fail(r, event, "merge keys (<<) are not supported");
+    if (map && is_merge(event)) {
+        map->member = map->merged = json_node_new(cJSON_Invalid);
+        return true;
+    }
     SCOPED(json_free_p) cJSON *key = map ? json_node_new(cJSON_Invalid) : NULL;
     cJSON *node = map ? key : take_target(r, event);
     int anchor = open_anchor(r, event->data.scalar.anchor);
     if (!read_scalar(r, event, node) || !close_anchor(r, event, anchor, node))
         return false;
-    if (map)
-        start_member(map, node);
-    else
-        end_value(r);
+    if (!map)
+        return end_value(r);
+    start_member(map, key_text(node), cJSON_IsString(node));
     return true;
 }
 
@@ -395,20 +449,12 @@ static bool on_alias(struct reader *r, const yaml_event_t *event)
     struct frame *map = map_at_key(r);
     if (!map) {
         move_value(take_target(r, event), json_copy(a->value));
-        end_value(r);
-        return true;
+        return end_value(r);
     }
     if (cJSON_IsObject(a->value) || cJSON_IsArray(a->value))
         return fail(r, event, "invalid map key");
-    start_member(map, a->value);
+    start_member(map, key_text(a->value), cJSON_IsString(a->value));
     return true;
-}
-
-static bool is_own_tag(const yaml_char_t *tag, const char *own)
-{
-    const char *text = (const char *)tag;
-    return !text || strcmp(text, "!") == 0 ||
-           (str_has_prefix(text, TAG_PREFIX) && strcmp(text + strlen(TAG_PREFIX), own) == 0);
 }
 
 static bool open_container(struct reader *r, const yaml_event_t *event, int type,
@@ -432,28 +478,11 @@ static bool open_container(struct reader *r, const yaml_event_t *event, int type
     return true;
 }
 
-static bool on_sequence(struct reader *r, const yaml_event_t *event)
-{
-    if (!is_own_tag(event->data.sequence_start.tag, "seq"))
-        return fail(r, event, "unsupported tag on a list");
-    return open_container(r, event, cJSON_Array, event->data.sequence_start.anchor);
-}
-
-static bool on_mapping(struct reader *r, const yaml_event_t *event)
-{
-    if (!is_own_tag(event->data.mapping_start.tag, "map"))
-        return fail(r, event, "unsupported tag on a map");
-    return open_container(r, event, cJSON_Object, event->data.mapping_start.anchor);
-}
-
 static bool close_container(struct reader *r, const yaml_event_t *event)
 {
     struct frame f = r->frames[--r->depth];
     json_keys_fini(&f.keys);
-    if (!close_anchor(r, event, f.anchor, f.node))
-        return false;
-    end_value(r);
-    return true;
+    return close_anchor(r, event, f.anchor, f.node) && end_value(r);
 }
 
 static bool on_event(struct reader *r, const yaml_event_t *event)
@@ -464,9 +493,9 @@ static bool on_event(struct reader *r, const yaml_event_t *event)
     case YAML_ALIAS_EVENT:
         return on_alias(r, event);
     case YAML_SEQUENCE_START_EVENT:
-        return on_sequence(r, event);
+        return open_container(r, event, cJSON_Array, event->data.sequence_start.anchor);
     case YAML_MAPPING_START_EVENT:
-        return on_mapping(r, event);
+        return open_container(r, event, cJSON_Object, event->data.mapping_start.anchor);
     case YAML_SEQUENCE_END_EVENT:
     case YAML_MAPPING_END_EVENT:
         return close_container(r, event);
@@ -532,8 +561,10 @@ static void reader_init(struct reader *r, const char *p, size_t n, const struct 
 static void reader_fini(struct reader *r)
 {
     yaml_parser_delete(&r->yaml);
-    for (size_t i = 0; i < r->depth; i++)
+    for (size_t i = 0; i < r->depth; i++) {
         json_keys_fini(&r->frames[i].keys);
+        json_free(r->frames[i].merged);
+    }
     free(r->frames);
     json_free(r->root);
     forget_anchors(r);
@@ -569,6 +600,35 @@ static bool may_be_json(const char *p, size_t n)
     return i < n && memchr("{[\"", p[i], 3);
 }
 
+/* Whether p starts with a character that JSON allows in a text and YAML refuses or reads otherwise:
+ * controls above ASCII's, the line ends of Unicode, the byte order mark and what is none, half a
+ * pair of surrogates as an escape. */
+static bool starts_oddly(const unsigned char *p, size_t n)
+{
+    if (p[0] == 0x7f)
+        return true;
+    if (p[0] == 0xc2)
+        return n > 1 && p[1] < 0xa0;
+    if (n < 3)
+        return false;
+    if (p[0] == 0xe2)
+        return p[1] == 0x80 && (p[2] == 0xa8 || p[2] == 0xa9);
+    if (p[0] == 0xef)
+        return (p[1] == 0xbb && p[2] == 0xbf) || (p[1] == 0xbf && p[2] >= 0xbe);
+    return p[0] == '\\' && p[1] == 'u' && (p[2] | 0x20) == 'd' && n > 3 &&
+           strchr("89abAB", p[3]) != NULL;
+}
+
+static bool is_for_both(const char *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (starts_oddly((const unsigned char *)p + i, n - i))
+            return false;
+        i += p[i] == '\\';
+    }
+    return true;
+}
+
 /* Numbers with fraction or exponent become what the YAML reader would have made of them: 2.0 is
  * 2. */
 static void round_numbers(cJSON *tree)
@@ -597,7 +657,7 @@ static bool read_as_json(const char *p, size_t n, const struct json_opts *opts, 
         .max_depth = opts ? opts->max_depth : 0,
         .max_nodes = opts && opts->max_nodes ? opts->max_nodes : NODES_MAX,
     };
-    if (!may_be_json(p, n) || json_parse(p, n, &strict, ret, NULL) < 0)
+    if (!may_be_json(p, n) || !is_for_both(p, n) || json_parse(p, n, &strict, ret, NULL) < 0)
         return false;
     round_numbers(*ret);
     return true;
@@ -607,6 +667,10 @@ int yaml_parse(const char *p, size_t n, const struct json_opts *opts, cJSON **re
 {
     SCOPED(err_fini) struct err own = {0};
     SCOPED(reader_fini) struct reader r;
+    if (n >= strlen(BYTE_ORDER_MARK) && memcmp(p, BYTE_ORDER_MARK, strlen(BYTE_ORDER_MARK)) == 0) {
+        p += strlen(BYTE_ORDER_MARK);
+        n -= strlen(BYTE_ORDER_MARK);
+    }
     reader_init(&r, p, n, opts, &own);
     if (read_as_json(p, n, opts, ret))
         return 0;

@@ -1,7 +1,8 @@
 /* The door to libyaml: YAML 1.1 as Kubernetes reads it, into the JSON trees of base/json.h, and
- * trees printed as YAML. One document; anchors and aliases are expanded under a ceiling; merge keys
- * (<<) are refused; non-string keys become their JSON text. Plain y/yes/on/true are booleans, ~ and
- * empty are null. Any thread. */
+ * trees printed as YAML. One document, a byte order mark before it is left out; anchors, aliases and
+ * merge keys (<<) are expanded under a ceiling; non-string keys become their JSON text. Plain
+ * y/yes/on/true are booleans, ~ and empty are null; a tag that is not known makes a string. Any
+ * thread. */
 #pragma once
 
 #include "apiserver/base/json.h"

@@ -1,6 +1,7 @@
 /* Two decoders (JSON, YAML) and one set of texts: Go's, since clients and tests match on them. */
 #include "apiserver/http/body.h"
 
+#include "admission/admit.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/base/yaml.h"
@@ -157,27 +158,19 @@ int body_check_head(const cJSON *tree, struct err *err)
     return 0;
 }
 
+static bool lacks_kind(const cJSON *tree)
+{
+    return *json_str_or(tree, "kind", "") == '\0';
+}
+
 int body_check_type_meta(const cJSON *tree, struct str text, struct err *err)
 {
     if (body_check_head(tree, err) < 0)
         return -err->code;
-    if (!*json_str_or(tree, "kind", ""))
+    if (lacks_kind(tree))
         return err_set(err, ERR_BAD_REQUEST, "Object 'Kind' is missing in '%.*s'",
                        (int)(text.n > INT32_MAX ? INT32_MAX : text.n), text.p);
     return 0;
-}
-
-static int check_version(const cJSON *tree, const struct kind *kind, struct err *err)
-{
-    SCOPED_FREE char *expected = kind_api_version(kind);
-    const char *given = json_str_or(tree, "apiVersion", "");
-    if (strcmp(given, expected) == 0)
-        return 0;
-    if (strcmp(given, "/") == 0)
-        given = ""; /* no group and no version */
-    return err_set(err, ERR_BAD_REQUEST,
-                   "the API version in the data (%s) does not match the expected API version (%s)",
-                   given, expected);
 }
 
 /* It says what it is, and is not. */
@@ -201,6 +194,24 @@ static int unrecognized(const struct request *req, const struct kind *kind, stru
                    why, buf_cstr(&excerpt));
 }
 
+/* Who reads leniently takes the URL's kind for one that is missing, and misses it later, in the
+ * JSON that YAML has become. */
+static int kind_ignored(const cJSON *tree, struct str body, enum body_type type,
+                        const struct kind *kind, struct err *err)
+{
+    const char *given = json_str_or(tree, "apiVersion", ""), *slash = strchr(given, '/');
+    const char *version = slash ? slash + 1 : given;
+    SCOPED(buf_fini) struct buf text = {0};
+    SCOPED(json_free_p) cJSON *sorted = type == BODY_YAML ? json_copy(tree) : NULL;
+    json_sort(sorted);
+    if (sorted)
+        json_print(sorted, &text);
+    else
+        buf_append(&text, body.p, body.n);
+    body_check_type_meta(tree, buf_str(&text), err);
+    return not_handled(kind->kind, *version ? version : kind->version, kind, err);
+}
+
 static int decode_protobuf(const struct request *req, const struct kind *kind, cJSON **ret,
                            struct err *err)
 {
@@ -216,7 +227,7 @@ static int decode_protobuf(const struct request *req, const struct kind *kind, c
         return err->code == ERR_BAD_REQUEST
                    ? not_handled(given, slash ? slash + 1 : version, kind, err)
                    : -(int)err->code;
-    if (check_version(tree, kind, err) < 0)
+    if (admit_check_version(tree, kind, err) < 0)
         return -(int)err->code;
     *ret = steal(&tree);
     return 0;
@@ -235,9 +246,14 @@ int body_decode_object(const struct request *req, const struct kind *kind,
     if (type == BODY_PROTOBUF)
         return decode_protobuf(req, kind, ret, err);
     struct str body = buf_str(&req->body);
-    if (parse(body, type, &duplicates, &tree, err) < 0 || body_check_type_meta(tree, body, err) < 0)
+    if (parse(body, type, &duplicates, &tree, err) < 0 || body_check_head(tree, err) < 0)
         return err->code == ERR_BAD_REQUEST ? unrecognized(req, kind, err) : -(int)err->code;
-    if (check_version(tree, kind, err) < 0)
+    if (lacks_kind(tree) && validation == FIELD_VALIDATION_IGNORE && !kind->is_builtin)
+        return kind_ignored(tree, body, type, kind, err);
+    if (body_check_type_meta(tree, body, err) < 0)
+        return unrecognized(req, kind, err);
+    /* Of ours admission says it, after what else there is to say. */
+    if (kind->is_builtin && admit_check_version(tree, kind, err) < 0)
         return -err->code;
     add_findings(&duplicates, type, validation, findings);
     *ret = steal(&tree);
@@ -273,8 +289,10 @@ int body_decode_options(const struct request *req, const char *kind, struct pair
         body_check_head(tree, err) < 0)
         return -err->code;
     const char *given = json_str_or(tree, "kind", "");
+    const char *version = json_str_or(tree, "apiVersion", "");
+    bool is_default = !*version || strcmp(version, "/") == 0;
     if (*given && strcmp(given, kind) != 0)
-        return body_unregistered(given, json_str_or(tree, "apiVersion", "v1"), err);
+        return body_unregistered(given, is_default ? "meta.k8s.io/v1" : version, err);
     if (findings)
         add_findings(&duplicates, type, FIELD_VALIDATION_WARN, findings);
     *ret = steal(&tree);
@@ -384,6 +402,16 @@ int body_decode_patch(const struct request *req, enum body_type type, struct pai
     return 0;
 }
 
+/* What does not look like JSON is read twice there, and is refused at the first time. */
+static const char *apply_error_head(struct str body)
+{
+    size_t i = 0;
+    while (i < body.n && strchr(" \t\r\n\v\f", body.p[i]))
+        i++;
+    return i < body.n && body.p[i] == '{' ? "error decoding patch: error converting YAML to JSON"
+                                          : "error encoding patch";
+}
+
 int body_decode_apply(const struct request *req, struct pairs *findings, cJSON **ret,
                       struct err *err)
 {
@@ -392,7 +420,8 @@ int body_decode_apply(const struct request *req, struct pairs *findings, cJSON *
                                    .duplicates = findings};
     int r = yaml_parse(buf_cstr(&req->body), req->body.len, &opts, ret, err);
     if (r < 0)
-        return r == -ERR_BAD_REQUEST ? err_wrap(err, "error encoding patch") : r;
+        return r == -ERR_BAD_REQUEST ? err_wrap(err, "%s", apply_error_head(buf_str(&req->body)))
+                                     : r;
     if (!*ret)
         *ret = json_null();
     return 0;
