@@ -56,9 +56,6 @@ struct admit_request {
 int admit_decode(const struct admit_env *env, const struct admit_request *req, cJSON *object,
                  struct pairs *warnings, struct err *err);
 
-/* Whether the object says that it is of the version that is served. */
-int admit_check_version(const cJSON *object, const struct kind *kind, struct err *err);
-
 /* Whether the object is the one that the URL names. admit() asks as well; before it, who must say
  * so before it is known whether there is one. */
 int admit_check_name(const cJSON *object, const char *url_name, struct err *err);

@@ -74,23 +74,11 @@ int step_type_meta(struct admission *a, struct err *err)
     return 0;
 }
 
-int admit_check_version(const cJSON *object, const struct kind *kind, struct err *err)
-{
-    SCOPED_FREE char *expected = kind_api_version(kind);
-    const char *given = json_str_or(object, "apiVersion", "");
-    if (strcmp(given, expected) == 0)
-        return 0;
-    if (strcmp(given, "/") == 0)
-        given = ""; /* no group and no version */
-    return err_set(err, ERR_BAD_REQUEST,
-                   "the API version in the data (%s) does not match the expected API version (%s)",
-                   given, expected);
-}
-
 /* Last, so that what else is wrong with the body is said or warned of. */
 int step_version(struct admission *a, struct err *err)
 {
-    return a->req->is_patch ? 0 : admit_check_version(a->object, a->req->kind, err);
+    SCOPED_FREE char *expected = kind_api_version(a->req->kind);
+    return a->req->is_patch ? 0 : gotype_check_version(a->object, expected, err);
 }
 
 /* ---- types of metadata ---- */

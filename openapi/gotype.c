@@ -256,3 +256,15 @@ char *gotype_check_scale(const cJSON *scale)
     const struct go_place place = {"Scale", ""};
     return check_struct(scale, scale_fields, place);
 }
+
+int gotype_check_version(const cJSON *object, const char *expected, struct err *err)
+{
+    const char *given = json_str_or(object, "apiVersion", "");
+    if (strcmp(given, expected) == 0)
+        return 0;
+    if (strcmp(given, "/") == 0)
+        given = ""; /* no group and no version */
+    return err_set(err, ERR_BAD_REQUEST,
+                   "the API version in the data (%s) does not match the expected API version (%s)",
+                   given, expected);
+}

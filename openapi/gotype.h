@@ -5,9 +5,13 @@
 
 #include <cjson/cJSON.h>
 
+#include "apiserver/base/err.h"
+
 /* The text of the first wrong member, owned; NULL when all are right. A null is right anywhere. */
 char *gotype_check_metadata(const cJSON *metadata);
 char *gotype_check_scale(const cJSON *scale); /* without apiVersion and kind */
+/* Whether apiVersion is the one that is served. */
+int gotype_check_version(const cJSON *object, const char *expected, struct err *err);
 /* Takes away times and numbers of metadata that are none: what apply has made is no text, and Go
  * reads it member by member without refusing one. */
 void gotype_forget_unreadable(cJSON *metadata);

@@ -1,10 +1,10 @@
 /* Two decoders (JSON, YAML) and one set of texts: Go's, since clients and tests match on them. */
 #include "apiserver/http/body.h"
 
-#include "admission/admit.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
 #include "apiserver/base/yaml.h"
+#include "openapi/gotype.h"
 #include "openapi/kinds.h"
 #include "openapi/wire.h"
 
@@ -227,7 +227,7 @@ static int decode_protobuf(const struct request *req, const struct kind *kind, c
         return err->code == ERR_BAD_REQUEST
                    ? not_handled(given, slash ? slash + 1 : version, kind, err)
                    : -(int)err->code;
-    if (admit_check_version(tree, kind, err) < 0)
+    if (gotype_check_version(tree, expected, err) < 0)
         return -(int)err->code;
     *ret = steal(&tree);
     return 0;
@@ -253,7 +253,8 @@ int body_decode_object(const struct request *req, const struct kind *kind,
     if (body_check_type_meta(tree, body, err) < 0)
         return unrecognized(req, kind, err);
     /* Of ours admission says it, after what else there is to say. */
-    if (kind->is_builtin && admit_check_version(tree, kind, err) < 0)
+    SCOPED_FREE char *expected = kind_api_version(kind);
+    if (kind->is_builtin && gotype_check_version(tree, expected, err) < 0)
         return -err->code;
     add_findings(&duplicates, type, validation, findings);
     *ret = steal(&tree);

@@ -29,11 +29,19 @@ int patch_call_read(struct patch_call *c, struct err *err)
     return body_decode_patch(c->req, c->type, &c->findings, &c->patch, err);
 }
 
+/* As kube-apiserver prints a map: members sorted. */
+static void print_sorted(const cJSON *tree, struct buf *out)
+{
+    SCOPED(json_free_p) cJSON *copy = json_copy(tree);
+    json_sort(copy);
+    json_print(copy, out);
+}
+
 int patch_call_invalid(const cJSON *patched, const char *why, struct err *err)
 {
     SCOPED(buf_fini) struct buf text = {0}, quoted = {0};
     SCOPED(err_fini) struct err causes = {0};
-    json_print(patched, &text);
+    print_sorted(patched, &text);
     buf_go_quote(&quoted, buf_cstr(&text), text.len);
     err_cause(&causes, "FieldValueInvalid", "patch", "Invalid value: %s: %s", buf_cstr(&quoted),
               why);
@@ -45,10 +53,13 @@ static int check_result(const struct patch_call *c, const cJSON *patched, struct
 {
     SCOPED(buf_fini) struct buf text = {0};
     SCOPED(err_fini) struct err why = {0};
-    json_print(patched, &text);
-    if (c->may_lack_type ? body_check_head(patched, &why) == 0
-                         : body_check_type_meta(patched, buf_str(&text), &why) == 0)
+    int rc = body_check_head(patched, &why);
+    if (rc == 0 && (c->may_lack_type || *json_str_or(patched, "kind", "")))
         return 0;
+    if (rc == 0) {
+        print_sorted(patched, &text);
+        body_check_type_meta(patched, buf_str(&text), &why);
+    }
     return patch_call_invalid(patched, err_text(&why), err);
 }
 
