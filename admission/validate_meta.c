@@ -178,6 +178,7 @@ static void check_added_finalizers(const cJSON *stored, const cJSON *finalizers,
     }
     if (added.n == 0)
         return;
+    qsort(added.v, added.n, sizeof *added.v, str_cmp_ptr); /* by name */
     SCOPED(buf_fini) struct buf list = {0};
     for (size_t i = 0; i < added.n; i++) {
         buf_puts(&list, i ? ", " : "");

@@ -2,6 +2,7 @@
  * autoscaling/v1. */
 #include "openapi/gotype.h"
 
+#include "apiserver/base/clock.h"
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
 #include "openapi/gotime.h"
@@ -114,20 +115,23 @@ static char *check_time(const cJSON *node, const char *where)
 /* Where a struct is: its name, and the way to it from the outermost, which ends with a dot. */
 struct go_place {
     const char *struct_name, *way;
+    bool is_for_times; /* they alone are looked at */
 };
 
 static char *check_struct(const cJSON *node, const struct go_field *fields, struct go_place place);
 
-/* Every item or member a string; a null counts as "". */
+/* Every item or member a string; a null counts as "". Of members the first by name is told. */
 static char *check_strings(const cJSON *node, const char *where)
 {
-    const cJSON *item;
+    const cJSON *item, *wrong = NULL;
     cJSON_ArrayForEach(item, node)
     {
-        if (!cJSON_IsString(item) && !cJSON_IsNull(item))
-            return type_error(item, where, "string");
+        if (cJSON_IsString(item) || cJSON_IsNull(item))
+            continue;
+        if (!wrong || (item->string && strcmp(item->string, wrong->string) < 0))
+            wrong = item;
     }
-    return NULL;
+    return wrong ? type_error(wrong, where, "string") : NULL;
 }
 
 static char *check_structs(const cJSON *node, const struct go_field *f, const char *where,
@@ -140,6 +144,8 @@ static char *check_structs(const cJSON *node, const struct go_field *f, const ch
     cJSON_ArrayForEach(item, node)
     {
         if (cJSON_IsNull(item))
+            continue;
+        if (!cJSON_IsObject(item) && inner.is_for_times)
             continue;
         if (!cJSON_IsObject(item))
             return type_error(item, where, f->type_name);
@@ -154,7 +160,12 @@ static char *check_member(const cJSON *node, const struct go_field *f, struct go
 {
     SCOPED_FREE char *where = xasprintf("%s.%s%s", place.struct_name, place.way, f->name);
     SCOPED_FREE char *way = xasprintf("%s%s.", place.way, f->name);
-    const struct go_place inner = {f->struct_name, way};
+    const struct go_place inner = {f->struct_name, way, place.is_for_times};
+    if (place.is_for_times && f->type == GO_TIME)
+        return check_time(node, where);
+    if (place.is_for_times)
+        return f->type == GO_STRUCTS && cJSON_IsArray(node) ? check_structs(node, f, where, inner)
+                                                            : NULL;
     switch (f->type) {
     case GO_STRING:
         return cJSON_IsString(node) ? NULL : type_error(node, where, f->type_name);
@@ -204,6 +215,17 @@ static void settle_strings(cJSON *strings)
     }
 }
 
+/* As Go shows it again: in UTC, without a fraction. */
+static void settle_time(cJSON *node, const char *name, const cJSON *member)
+{
+    int64_t ms;
+    char text[CLOCK_TEXT_SIZE];
+    if (!cJSON_IsString(member) || clock_parse_rfc3339(member->valuestring, &ms) < 0)
+        return;
+    clock_print_rfc3339((ms - (ms < 0 ? 999 : 0)) / 1000, text);
+    json_set_str(node, name, text);
+}
+
 /* What Go makes of null: nothing of a member, and the empty text or struct of an item. */
 static void settle_nulls(cJSON *node, const struct go_field *fields)
 {
@@ -211,6 +233,8 @@ static void settle_nulls(cJSON *node, const struct go_field *fields)
         cJSON *member = json_get(node, f->name);
         if (cJSON_IsNull(member) && f->type != GO_ANY)
             json_remove(node, f->name);
+        else if (f->type == GO_TIME)
+            settle_time(node, f->name, member);
         else if (f->type == GO_STRINGS || f->type == GO_STRING_MAP)
             settle_strings(member);
         else if (f->type == GO_STRUCTS && cJSON_IsArray(member))
@@ -224,18 +248,22 @@ static void settle_nulls(cJSON *node, const struct go_field *fields)
     }
 }
 
+/* A time reads itself in Go, and what it does not like ends the reading; other errors are kept
+ * until all is read. */
 char *gotype_check_metadata(const cJSON *metadata)
 {
-    const struct go_place place = {"ObjectMeta", ""};
-    return cJSON_IsObject(metadata)
-               ? check_struct(metadata, metadata_fields, place)
-               : xasprintf("json: cannot unmarshal %s into Go value of type v1.ObjectMeta",
-                           json_word(metadata));
+    const struct go_place place = {.struct_name = "ObjectMeta", .way = ""};
+    const struct go_place times = {.struct_name = "ObjectMeta", .way = "", .is_for_times = true};
+    if (!cJSON_IsObject(metadata))
+        return xasprintf("json: cannot unmarshal %s into Go value of type v1.ObjectMeta",
+                         json_word(metadata));
+    char *why = check_struct(metadata, metadata_fields, times);
+    return why ? why : check_struct(metadata, metadata_fields, place);
 }
 
 void gotype_forget_unreadable(cJSON *metadata)
 {
-    const struct go_place place = {"ObjectMeta", ""};
+    const struct go_place place = {.struct_name = "ObjectMeta", .way = ""};
     for (const struct go_field *f = metadata_fields; f->name; f++) {
         const cJSON *member = json_get(metadata, f->name);
         if ((f->type != GO_TIME && f->type != GO_INT64) || !member || cJSON_IsNull(member))
@@ -253,7 +281,7 @@ void gotype_settle_metadata(cJSON *metadata)
 
 char *gotype_check_scale(const cJSON *scale)
 {
-    const struct go_place place = {"Scale", ""};
+    const struct go_place place = {.struct_name = "Scale", .way = ""};
     return check_struct(scale, scale_fields, place);
 }
 

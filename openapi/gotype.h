@@ -15,6 +15,6 @@ int gotype_check_version(const cJSON *object, const char *expected, struct err *
 /* Takes away times and numbers of metadata that are none: what apply has made is no text, and Go
  * reads it member by member without refusing one. */
 void gotype_forget_unreadable(cJSON *metadata);
-/* What Go makes of null: nothing of a member, the empty text or struct of an item. metadata is
- * right. */
+/* What Go makes of null: nothing of a member, the empty text or struct of an item; and of times.
+ * metadata is right. */
 void gotype_settle_metadata(cJSON *metadata);

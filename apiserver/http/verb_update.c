@@ -35,7 +35,7 @@ int verb_update(struct pipeline *p, struct request *req, struct response *resp, 
     SCOPED(object_unref_p) struct object *o = NULL;
     if (handler_check_name(req, err) < 0 ||
         negotiate(&req->headers, &req->params, NEGOTIATE_RESOURCE, &form, err) < 0 ||
-        handler_check_body(req, err) < 0 || params_write(req, "UpdateOptions", &options, err) < 0 ||
+        body_check_size(req, err) < 0 || params_write(req, "UpdateOptions", &options, err) < 0 ||
         body_decode_object(req, r->kind, options.field_validation, &findings, &tree, err) < 0)
         return -(int)err->code;
     options.decode_findings = &findings;

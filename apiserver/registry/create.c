@@ -39,7 +39,7 @@ struct creation {
     const char *namespace_name;
     const struct write_options *opts;
     int64_t deadline_ms;
-    bool is_last_attempt_of_many;
+    bool is_last_attempt_of_many; /* or the only one, though the name might have been drawn */
     const struct update_request *update; /* of what is not there; NULL = POST */
 };
 
@@ -203,6 +203,7 @@ int registry_create(struct registry *r, const struct kind *kind, const char *nam
     deadline_default(&c.deadline_ms);
     if (registry_wait_loaded(r, kind, err) < 0)
         return -ERR_UNAVAILABLE;
+    c.is_last_attempt_of_many = json_str_or(original, "metadata.generateName", "")[0] != '\0';
     if (!is_name_generated(original))
         return create_once(&c, original, opts->warnings, ret, err);
     int rc = -ERR_ALREADY_EXISTS;
