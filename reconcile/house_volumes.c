@@ -220,6 +220,23 @@ static int provision(const struct pass_env *env, const struct object *claim,
     return rc < 0 ? err_move(err, &e) : 0;
 }
 
+/* The volume that the claim names, NULL when it is not there, or is free and not what the claim
+ * asks for: a change of either brings the next look. */
+static int named_volume(const struct pass_env *env, const struct object *claim,
+                        const cJSON *claim_tree, const char *name, struct object **ret,
+                        struct err *err)
+{
+    SCOPED(object_unref_p) struct object *o = NULL;
+    int rc = pass_get(env, &kind_persistent_volume, "", name, &o, err);
+    if (rc < 0 || !o)
+        return rc;
+    SCOPED(json_free_p) cJSON *tree = object_tree(o);
+    if (volume_hold(json_at(tree, "spec.claimRef"), claim) != VOLUME_FREE ||
+        volume_satisfies(tree, claim_tree))
+        *ret = steal(&o);
+    return 0;
+}
+
 /* *ret NULL: there is none, and nobody here makes one. */
 static int find_volume(const struct pass_env *env, const struct object *claim, cJSON *claim_tree,
                        struct object **ret, struct err *err)
@@ -227,7 +244,7 @@ static int find_volume(const struct pass_env *env, const struct object *claim, c
     SCOPED(json_free_p) cJSON *class_tree = NULL;
     const char *wanted = json_str_or(claim_tree, "spec.volumeName", "");
     if (*wanted)
-        return pass_get(env, &kind_persistent_volume, "", wanted, ret, err);
+        return named_volume(env, claim, claim_tree, wanted, ret, err);
     int rc = class_of(env, claim_tree, &class_tree, err);
     if (rc == 0)
         rc = choose(env, claim, claim_tree, ret, err);

@@ -160,14 +160,22 @@ static bool has_labels(const struct object *volume, const cJSON *selector)
     return is_match;
 }
 
-bool volume_suits(const struct object *volume, const cJSON *volume_tree, const cJSON *claim_tree)
+bool volume_satisfies(const cJSON *volume_tree, const cJSON *claim_tree)
 {
-    return !volume->is_terminating &&
-           is_text_at(volume_tree, "spec.storageClassName", claim_tree, "spec.storageClassName",
-                      "") &&
+    bool is_class =
+        !json_str(claim_tree, "spec.storageClassName") ||
+        is_text_at(volume_tree, "spec.storageClassName", claim_tree, "spec.storageClassName", "");
+    return is_class &&
            is_text_at(volume_tree, "spec.volumeMode", claim_tree, "spec.volumeMode",
                       "Filesystem") &&
-           has_modes(volume_tree, claim_tree) && is_large_enough(volume_tree, claim_tree) &&
+           has_modes(volume_tree, claim_tree) && is_large_enough(volume_tree, claim_tree);
+}
+
+bool volume_suits(const struct object *volume, const cJSON *volume_tree, const cJSON *claim_tree)
+{
+    return !volume->is_terminating && volume_satisfies(volume_tree, claim_tree) &&
+           is_text_at(volume_tree, "spec.storageClassName", claim_tree, "spec.storageClassName",
+                      "") &&
            has_labels(volume, json_at(claim_tree, "spec.selector"));
 }
 

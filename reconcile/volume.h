@@ -18,7 +18,10 @@ enum volume_hold {
     VOLUME_TAKEN
 };
 enum volume_hold volume_hold(const cJSON *claim_ref, const struct object *claim);
-/* Size, modes, class, kind and labels are what the claim asks for. */
+/* Size, modes, kind and, where the claim names one, class are: what a claim that names a volume
+ * must find in it. */
+bool volume_satisfies(const cJSON *volume_tree, const cJSON *claim_tree);
+/* These, class and labels are what the claim asks for. */
 bool volume_suits(const struct object *volume, const cJSON *volume_tree, const cJSON *claim_tree);
 int64_t volume_size(const cJSON *volume); /* thousandths of a byte; for comparing */
 

@@ -162,6 +162,30 @@ START_TEST(test_choice)
 }
 END_TEST
 
+/* To name a volume is not enough. */
+static const char *const mismatches[] = {
+    ",\"volumeName\":\"v\"", /* too small */
+    ",\"volumeName\":\"large\",\"storageClassName\":\"other\"",
+    ",\"volumeName\":\"large\",\"volumeMode\":\"Block\"",
+};
+
+START_TEST(test_named_volume_that_does_not_suit)
+{
+    make_volume("v", "1Gi", "", "");
+    make_volume("large", "5Gi", "", "");
+    object_unref(make_claim("c", "2Gi", mismatches[_i]));
+    look_at_claim("c");
+    EXPECT_CLAIM("c", "status.phase", "Pending");
+    look_at_volume("v");
+    look_at_volume("large");
+    EXPECT_VOLUME("v", "status.phase", "Available");
+    EXPECT_VOLUME("large", "status.phase", "Available");
+    object_unref(make_claim("d", "2Gi", ",\"volumeName\":\"large\""));
+    look_at_claim("d");
+    EXPECT_CLAIM("d", "status.phase", "Bound");
+}
+END_TEST
+
 START_TEST(test_reserved_volume)
 {
     make_volume("small", "1Gi", "", "");
@@ -246,6 +270,7 @@ SUITE(house_volumes)
     tcase_add_test(tc, test_claim_gets_a_volume_of_its_own);
     tcase_add_test(tc, test_claim_finds_the_volume_that_was_made_for_it);
     tcase_add_loop_test(tc, test_choice, 0, ARRAY_LEN(choices));
+    tcase_add_loop_test(tc, test_named_volume_that_does_not_suit, 0, ARRAY_LEN(mismatches));
     tcase_add_test(tc, test_reserved_volume);
     tcase_add_test(tc, test_claim_in_use);
     tcase_add_test(tc, test_lost_volume);
