@@ -79,6 +79,16 @@ static struct peer *peer_of(struct MHD_Connection *connection)
 
 static void run_handler(struct work *work);
 
+/* libmicrohttpd would make a record of each parameter, in the memory of the connection, and says
+ * nothing at all when that is not enough. The target is its own buffer, that it reads them from
+ * next; we have a copy. */
+static void hide_params(const char *target)
+{
+    char *params = strchr((char *)(uintptr_t)target, '?');
+    if (params && params[1])
+        params[1] = '\0';
+}
+
 static void *on_target(void *ctx, const char *target, struct MHD_Connection *connection)
 {
     struct exchange *x = xcalloc(1, sizeof *x);
@@ -90,6 +100,7 @@ static void *on_target(void *ctx, const char *target, struct MHD_Connection *con
     size_t n = strcspn(target, "?");
     x->req.path = xstrndup(target, n);
     x->req.query = xstrdup(target[n] == '?' ? target + n + 1 : "");
+    hide_params(target);
     return x;
 }
 
@@ -124,26 +135,35 @@ static void read_head(struct exchange *x, const char *method)
     peer_set_phase(x->peer, PEER_BODY);
 }
 
+static bool has_control(const char *s)
+{
+    for (; *s; s++)
+        if (((unsigned char)*s < 0x20 && *s != '\t') || *s == 0x7f)
+            return true;
+    return false;
+}
+
 /* Is there only one way to read the head? libmicrohttpd takes some that others read differently:
- * names with a blank at their end, several lengths, a length beside chunks, codings it does not
- * know, chunks of a client of HTTP/1.0. Where such a request ends is then a matter of opinion, and
- * what follows it could be somebody else's; so it is refused and its connection ends. Source: RFC
- * 9112, 5.1, 6.1 and 6.3. */
+ * names with a blank at their end, control characters, several hosts, several lengths, a length
+ * beside chunks, codings it does not know, chunks of a client of HTTP/1.0. Where such a request
+ * ends is then a matter of opinion, and what follows it could be somebody else's; so it is refused
+ * and its connection ends. Source: RFC 9112, 5.1, 6.1 and 6.3. */
 static bool is_head_sound(const struct pairs *headers, bool may_be_chunked)
 {
     static const char token[] = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
                                 "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
-    size_t n_framings = 0;
+    size_t n_framings = 0, n_hosts = 0;
     for (size_t i = 0; i < headers->n; i++) {
         const struct pair *h = &headers->v[i];
-        if (h->name[0] == '\0' || h->name[strspn(h->name, token)] != '\0')
+        if (h->name[0] == '\0' || h->name[strspn(h->name, token)] != '\0' || has_control(h->value))
             return false;
         bool is_coding = strcasecmp(h->name, "Transfer-Encoding") == 0;
         if (is_coding && (!may_be_chunked || strcasecmp(h->value, "chunked") != 0))
             return false;
         n_framings += is_coding || strcasecmp(h->name, "Content-Length") == 0;
+        n_hosts += strcasecmp(h->name, "Host") == 0;
     }
-    return n_framings <= 1;
+    return n_framings <= 1 && n_hosts <= 1;
 }
 
 static void drop_body(struct exchange *x)
@@ -400,7 +420,8 @@ static enum MHD_Result on_access(void *ctx, struct MHD_Connection *connection, c
     struct exchange *x = *exchange;
     switch (x->step) {
     case STEP_HEAD:
-        x->is_chunked = strcmp(version, "HTTP/1.0") != 0;
+        /* to CONNECT libmicrohttpd announces no chunks */
+        x->is_chunked = strcmp(version, "HTTP/1.0") != 0 && strcmp(method, "CONNECT") != 0;
         read_head(x, method);
         if (!is_head_sound(&x->req.headers, x->is_chunked)) {
             fill_bad_response(&x->resp);

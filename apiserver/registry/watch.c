@@ -331,6 +331,7 @@ static struct watch *watch_new(struct registry *r, const struct watch_request *r
     w->ctx = ctx;
     w->end_at_ms = req->timeout_ms > 0 ? now + req->timeout_ms : INT64_MAX;
     w->bookmark_at_ms = req->bookmarks ? now + r->bookmark_period_ms : INT64_MAX;
+    w->has_last_bookmark = w->end_at_ms - now <= BOOKMARK_BEFORE_END_MS; /* too short for one */
     pthread_mutex_init(&w->wake_mutex, NULL);
     return w;
 }

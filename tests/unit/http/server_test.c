@@ -61,6 +61,41 @@ START_TEST(test_raw_target)
 }
 END_TEST
 
+/* However many there are, as long as the target has room in a head. */
+START_TEST(test_many_params)
+{
+    transport_start_http1(NULL);
+    struct tls_client c;
+    SCOPED(buf_fini) struct buf b = {0};
+    buf_puts(&b, "GET /a?x");
+    for (int i = 0; i < 10000; i++)
+        buf_puts(&b, "&a=b");
+    buf_puts(&b, "&last=1 HTTP/1.1\r\nHost: x\r\n\r\n");
+    ck_assert(tls_client_open(&c, transport_port(), NULL));
+    ck_assert(tls_client_send(&c, buf_cstr(&b)));
+    ck_assert(tls_client_read_until(&c, "&a=b&last=1\n"));
+    ck_assert_ptr_nonnull(strstr(buf_cstr(&c.got), "path=/a\nquery=x&a=b&a=b"));
+    tls_client_close(&c);
+    transport_stop();
+}
+END_TEST
+
+static const char *const unsound[] = {"X: a\001b", "X: \177", "Host: y", "Host: x", "X : a"};
+
+START_TEST(test_unsound_head)
+{
+    transport_start_http1(NULL);
+    struct tls_client c;
+    SCOPED_FREE char *text = xasprintf("GET / HTTP/1.1\r\nHost: x\r\n%s\r\n\r\n", unsound[_i]);
+    ck_assert(tls_client_open(&c, transport_port(), NULL));
+    ck_assert(tls_client_send(&c, text));
+    ck_assert(tls_client_read_all(&c)); /* and the connection ends */
+    ck_assert(str_has_prefix(buf_cstr(&c.got), "HTTP/1.1 400 "));
+    tls_client_close(&c);
+    transport_stop();
+}
+END_TEST
+
 START_TEST(test_absolute_target)
 {
     transport_start_http1(NULL);
@@ -440,10 +475,11 @@ END_TEST
 SUITE(server)
 {
     transport_certificates();
-    TESTS("requests", test_get, test_absolute_target, test_repeated_headers, test_body_sizes,
-          test_chunked_body, test_expect_continue, test_large_head, test_head_and_empty,
-          test_keep_alive_and_pipelining, test_big_answer_to_slow_reader, test_half_close,
-          test_parallel, test_too_many);
+    TESTS("requests", test_get, test_absolute_target, test_many_params, test_repeated_headers,
+          test_body_sizes, test_chunked_body, test_expect_continue, test_large_head,
+          test_head_and_empty, test_keep_alive_and_pipelining, test_big_answer_to_slow_reader,
+          test_half_close, test_parallel, test_too_many);
     LOOP("targets", test_raw_target, 0, ARRAY_LEN(raw_targets));
+    LOOP("unsound", test_unsound_head, 0, ARRAY_LEN(unsound));
     TESTS("stop", test_stop, test_send_away, test_stop_cuts);
 }

@@ -103,13 +103,19 @@ START_TEST(test_chunks)
 }
 END_TEST
 
-/* The eldest clients know no chunks: the end of the connection is the end. */
-START_TEST(test_http_1_0)
+/* The eldest clients know no chunks, and an answer to CONNECT has none: the end of the connection
+ * is the end. */
+static const char *const unchunked[] = {
+    "GET /stream HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
+    "CONNECT /stream HTTP/1.1\r\nHost: x\r\n\r\n",
+};
+
+START_TEST(test_without_chunks)
 {
     transport_start_http1(NULL);
     struct tls_client c;
     SCOPED(buf_fini) struct buf want = {0};
-    transport_open_stream(&c, 0, "GET /stream HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+    transport_open_stream(&c, 0, unchunked[_i]);
     ck_assert_ptr_null(strstr(buf_cstr(&c.got), "chunked"));
     put_sizes(&c, &want);
     ck_assert_str_eq(body_of(&c), buf_cstr(&want));
@@ -483,7 +489,8 @@ END_TEST
 SUITE(stream)
 {
     transport_certificates();
-    TESTS("framing", test_chunks, test_http_1_0, test_short_streams, test_next_request);
+    TESTS("framing", test_chunks, test_short_streams, test_next_request);
+    LOOP("no chunks", test_without_chunks, 0, ARRAY_LEN(unchunked));
     TESTS("clients", test_half_close, test_gone_meanwhile, test_slow_reader);
     TESTS("events", test_events, test_large_events, test_peer_vanishes,
           test_peer_vanishes_behind_rubbish, test_idle_streams_cost_nothing, test_wake_storm,
