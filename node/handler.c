@@ -114,8 +114,8 @@ static int run_command(struct runner *r, const struct handler_target *t, const c
                        int64_t timeout_ms, struct err *err)
 {
     SCOPED(podman_exec_fini) struct podman_exec result = {0};
-    int rc = podman_exec(r->config.podman, t->id, json_get(action, "command"),
-                         timeout_ms + ENGINE_MS, &result, err);
+    int rc = podman_exec(r->far_podman, t->id, json_get(action, "command"), timeout_ms + ENGINE_MS,
+                         &result, err);
     if (rc < 0)
         return rc;
     if (result.exit_code == 0)
@@ -172,7 +172,7 @@ static int ask_http(struct runner *r, const struct handler_target *t, const cJSO
     const cJSON *header;
     cJSON_ArrayForEach(header, json_get(action, "httpHeaders"))
         pairs_add(&headers, json_str_or(header, "name", ""), json_str_or(header, "value", ""));
-    return ask(r->config.fetch,
+    return ask(r->far_fetch,
                &(struct fetch_request){
                    .url = url, .headers = &headers, .tls = &any, .timeout_ms = timeout_ms},
                err);

@@ -267,7 +267,6 @@ static int start_runner(const struct options *o, struct parts *p, struct err *er
         &(struct runner_config){
             .kube = p->kube,
             .podman = p->podman,
-            .fetch = p->fetch,
             .clock = &clock_system,
             .name = p->name,
             .address = o->address,

@@ -42,6 +42,11 @@ void podman_free(struct podman *p)
     free(p);
 }
 
+const char *podman_socket(const struct podman *p)
+{
+    return p->socket;
+}
+
 /* ---- calls ---- */
 
 struct call {

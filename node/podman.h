@@ -14,6 +14,7 @@
 struct podman;
 struct podman *podman_new(struct fetch *fetch, const char *socket); /* fetch is borrowed */
 void podman_free(struct podman *p);
+const char *podman_socket(const struct podman *p);
 
 int podman_ping(struct podman *p, struct err *err);
 

@@ -32,6 +32,8 @@ static void note_fini(struct note *n)
     free(n->name);
     free(n->instance_id);
     free(n->trouble);
+    free(n->pull_auth);
+    free(n->pull_why);
     free(n->reason);
     free(n->message);
     free(n->broken_id);

@@ -16,11 +16,13 @@
 #include "node/tokens.h"
 #include "node/volume.h"
 
-/* What probes and hooks have to do is done by so many workers each. */
-enum handler_queue { HANDLER_PROBES, HANDLER_HOOKS, HANDLER_QUEUES };
+/* What may take as long as others like, containers or registries, is done by so many workers each.
+ */
+enum handler_queue { HANDLER_PROBES, HANDLER_HOOKS, HANDLER_PULLS, HANDLER_QUEUES };
 #define HANDLER_WORKERS 32
 #define HANDLER_WAIT_MS 100 /* for one that may not have a worker yet */
 
+enum pull_state { PULL_NONE, PULL_RUNS, PULL_DONE, PULL_FAILED };
 enum hook_state { HOOK_NONE, HOOK_RUNS, HOOK_DONE, HOOK_FAILED };
 
 struct note { /* of one container of the spec, in the order of plan_members */
@@ -36,6 +38,11 @@ struct note { /* of one container of the spec, in the order of plan_members */
 
     bool is_signalled; /* for a stop */
     bool has_begun;    /* started by us, and its postStart hook is still to be begun */
+
+    /* of its image; lock */
+    enum pull_state pull;
+    char *pull_auth; /* while it runs, NULL = nothing is known of the registry */
+    char *pull_why;  /* it failed */
 
     /* of its start */
     char *reason, *message; /* why it waits, NULL = no trouble */
@@ -85,7 +92,10 @@ struct runner {
     char *pause_image;         /* id */
     char salt[RAND_UUID_SIZE]; /* of states of volumes */
     struct map *found;         /* uids of Pods that had containers when the node began; constant */
-    struct loop *pods, *probes, *hooks, *node;
+    struct loop *pods, *probes, *hooks, *pulls, *node;
+    /* For what others may draw out, which is given up when the node ends. */
+    struct fetch *far_fetch;
+    struct podman *far_podman;
     struct reflector *reflector;
     struct podman_watch *watch;
     struct firewall *firewall;
@@ -127,7 +137,8 @@ int observe_found(struct runner *r, struct err *err);
 
 /* start.c. Trouble is noted in the run, with a time to try again. */
 void start_sandbox(struct runner *r, struct run *run, const struct instance *old);
-void start_member(struct runner *r, struct run *run, const struct plan *plan, size_t at);
+/* False when there is nothing new to look at: its image is still on the way. */
+bool start_member(struct runner *r, struct run *run, const struct plan *plan, size_t at);
 
 /* follow.c: brings volumes up to date when it is time. Returns ms until the next time, 0 = none. */
 int64_t follow_volumes(struct runner *r, struct run *run);
@@ -153,6 +164,11 @@ int prober_work(void *ctx, const char *key, struct loop_result *ret);
 /* hook.c */
 void hook_begin(struct runner *r, const struct run *run, const char *container, bool is_post_start);
 int hook_work(void *ctx, const char *key, struct loop_result *ret);
+
+/* pull.c: images that come from registries. */
+/* False while one is on the way; else *ret_rc is how it went. */
+bool pull_image(struct runner *r, struct run *run, struct note *note, int *ret_rc, struct err *err);
+int pull_work(void *ctx, const char *key, struct loop_result *ret);
 
 /* handler.c: carries out what a probe or hook says, in a container that runs. */
 struct handler_target {

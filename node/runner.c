@@ -271,8 +271,7 @@ static bool act(struct runner *r, struct run *run, struct plan *plan, int64_t *w
     for (size_t i = 0; i < plan->n; i++) {
         const struct member *m = &plan->members[i];
         if (m->act == MEMBER_START && has_network) {
-            start_member(r, run, plan, i);
-            has_acted = true;
+            has_acted = start_member(r, run, plan, i) || has_acted;
         } else if (m->act == MEMBER_STOP) {
             stop_member(r, run, m, wait_ms);
         }
@@ -558,9 +557,12 @@ int runner_start(const struct runner_config *config, struct runner **ret, struct
     }
     pthread_mutex_init(&r->lock, NULL);
     r->runs = map_new();
+    r->far_fetch = fetch_new();
+    r->far_podman = podman_new(r->far_fetch, podman_socket(config->podman));
     r->pods = make_loop(r, "pods", config->workers, work);
     r->probes = make_loop(r, "probes", HANDLER_WORKERS, prober_work);
     r->hooks = make_loop(r, "hooks", HANDLER_WORKERS, hook_work);
+    r->pulls = make_loop(r, "pulls", HANDLER_WORKERS, pull_work);
     r->node = make_loop(r, "node", 1, node_work);
     if (config->relay)
         relay_start(config->relay, network_lets_in, r);
@@ -589,13 +591,17 @@ void runner_stop(struct runner *r)
     podman_watch_stop(r->watch);
     firewall_stop(r->firewall);
     loop_stop(r->pods);
+    fetch_end_at(r->far_fetch, 0);
     loop_free(r->probes);
     loop_free(r->hooks);
+    loop_free(r->pulls);
     loop_free(r->pods);
     loop_free(r->node);
     if (r->config.relay)
         relay_stop(r->config.relay);
     firewall_free(r->firewall);
+    podman_free(r->far_podman);
+    fetch_free(r->far_fetch);
     map_each(r->runs, free_run, NULL);
     map_free(r->runs);
     map_free(r->found);

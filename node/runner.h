@@ -14,7 +14,6 @@
 struct runner_config {
     struct kube *kube; /* borrowed, as all below */
     struct podman *podman;
-    struct fetch *fetch; /* for probes */
     const struct clock *clock;
     const char *name, *address;               /* of the node */
     int port;                                 /* of its server; 0 = it has none */

@@ -110,85 +110,51 @@ void start_sandbox(struct runner *r, struct run *run, const struct instance *old
 
 /* ---- images ---- */
 
-static char *print_auth(const char *user, const char *password)
+static int fail_never(struct runner *r, struct run *run, struct note *note, const char *name,
+                      struct err *err)
 {
-    SCOPED(json_free_p) cJSON *out = json_object();
-    struct buf header = {0};
-    json_add(out, "username", json_string(user));
-    json_add(out, "password", json_string(password));
-    SCOPED_FREE char *json = json_to_str(out);
-    buf_base64(&header, json, strlen(json));
-    return buf_take(&header, NULL);
+    SCOPED_FREE char *text =
+        xasprintf("Container image \"%s\" is not present with pull policy of Never", name);
+    run_set_trouble(r, run, note, "ErrImageNeverPull", text);
+    return err_set(err, ERR_NOT_FOUND, "%s", text);
 }
 
-/* What a pull secret knows of the registry; NULL when that is nothing. */
-static char *auth_of(const cJSON *secret, const char *host)
+static void note_no_pull(struct runner *r, struct run *run, struct note *note, const char *name,
+                         const struct err *err)
 {
-    SCOPED(json_free_p) cJSON *config = NULL;
-    SCOPED(buf_fini) struct buf text = {0};
-    SCOPED(buf_fini) struct buf both = {0};
-    const cJSON *coded = json_get(json_get(secret, "data"), ".dockerconfigjson");
-    if (!cJSON_IsString(coded) ||
-        !buf_unbase64(&text, coded->valuestring, strlen(coded->valuestring)) ||
-        json_parse(buf_cstr(&text), text.len, NULL, &config, NULL) < 0)
-        return NULL;
-    const char *auth = json_str(json_get(json_get(config, "auths"), host), "auth");
-    const char *colon =
-        auth && buf_unbase64(&both, auth, strlen(auth)) ? strchr(buf_cstr(&both), ':') : NULL;
-    if (!colon)
-        return NULL;
-    SCOPED_FREE char *user = xstrndup(buf_cstr(&both), (size_t)(colon - buf_cstr(&both)));
-    return print_auth(user, colon + 1);
+    SCOPED_FREE char *text = xasprintf("Back-off pulling image \"%s\": %s", name, err_text(err));
+    bool is_first = note->failures == 0;
+    run_set_trouble(r, run, note, is_first ? "ErrImagePull" : "ImagePullBackOff",
+                    is_first ? err_text(err) : text);
 }
 
-/* Of the Pod's pull secrets the first that knows the registry, in the form of X-Registry-Auth. */
-static char *registry_auth(struct runner *r, struct run *run, const char *image)
-{
-    struct run_sources ctx = {r, run};
-    struct sources s = run_sources(&ctx);
-    SCOPED_FREE char *host = xstrndup(image, strcspn(image, "/"));
-    char *auth = NULL;
-    const cJSON *ref;
-    cJSON_ArrayForEach(ref, json_at(run->pod, "spec.imagePullSecrets"))
-    {
-        SCOPED(json_free_p) cJSON *secret = NULL;
-        if (!auth && s.get(s.ctx, "secrets", json_str_or(ref, "name", ""), &secret, NULL) == 0)
-            auth = auth_of(secret, host);
-    }
-    return auth;
-}
-
-/* Trouble is noted; ret is filled when there is none. */
-static int need_image(struct runner *r, struct run *run, struct note *note, const cJSON *spec,
-                      struct podman_image *ret, struct err *err)
+/* Trouble is noted; ret is filled when there is none. False while it is on the way. */
+static bool need_image(struct runner *r, struct run *run, struct note *note, const cJSON *spec,
+                       struct podman_image *ret, int *ret_rc, struct err *err)
 {
     const char *name = json_str_or(spec, "image", "");
     const char *policy = json_str_or(spec, "imagePullPolicy", "IfNotPresent");
-    SCOPED(err_fini) struct err pull_err = {0};
-    int found = podman_image_find(r->config.podman, name, ret, err);
-    if (found == 0 && strcmp(policy, "Always") != 0)
-        return 0;
-    if (found < 0 && found != -ERR_NOT_FOUND) {
+    int rc = podman_image_find(r->config.podman, name, ret, err);
+    *ret_rc = rc;
+    if (rc == 0 && strcmp(policy, "Always") != 0)
+        return true;
+    if (rc < 0 && rc != -ERR_NOT_FOUND) {
         run_set_trouble(r, run, note, "InvalidImageName", err_text(err));
-        return found;
+        return true;
     }
     if (strcmp(policy, "Never") == 0) {
-        SCOPED_FREE char *text =
-            xasprintf("Container image \"%s\" is not present with pull policy of Never", name);
-        run_set_trouble(r, run, note, "ErrImageNeverPull", text);
-        return err_set(err, ERR_NOT_FOUND, "%s", text);
+        *ret_rc = fail_never(r, run, note, name, err);
+        return true;
     }
     podman_image_fini(ret);
-    SCOPED_FREE char *auth = registry_auth(r, run, name);
-    int rc = podman_image_pull(r->config.podman, name, auth, &pull_err);
-    if (rc == 0)
-        return podman_image_find(r->config.podman, name, ret, err);
-    SCOPED_FREE char *text =
-        xasprintf("Back-off pulling image \"%s\": %s", name, err_text(&pull_err));
-    bool is_first = note->failures == 0;
-    run_set_trouble(r, run, note, is_first ? "ErrImagePull" : "ImagePullBackOff",
-                    is_first ? err_text(&pull_err) : text);
-    return err_move(err, &pull_err);
+    err_fini(err);
+    if (!pull_image(r, run, note, ret_rc, err))
+        return false;
+    if (*ret_rc < 0)
+        note_no_pull(r, run, note, name, err);
+    else
+        *ret_rc = podman_image_find(r->config.podman, name, ret, err);
+    return true;
 }
 
 /* ---- one container ---- */
@@ -256,7 +222,7 @@ static void start_created(struct runner *r, struct run *run, struct note *note, 
     report_event(r, run->pod, "Warning", "Failed", err_text(&err));
 }
 
-void start_member(struct runner *r, struct run *run, const struct plan *plan, size_t at)
+bool start_member(struct runner *r, struct run *run, const struct plan *plan, size_t at)
 {
     const struct member *m = &plan->members[at];
     struct note *note = run_note(run, m->name);
@@ -266,19 +232,23 @@ void start_member(struct runner *r, struct run *run, const struct plan *plan, si
     SCOPED_FREE char *id = NULL;
     if (m->now && m->now->state == INSTANCE_CREATED && !plan_is_stale(plan, m->now)) {
         start_created(r, run, note, m->now->id);
-        return;
+        return true;
     }
-    if (need_image(r, run, note, m->spec, &image, &err) < 0)
-        return;
+    int rc = 0;
+    if (!need_image(r, run, note, m->spec, &image, &rc, &err))
+        return false;
+    if (rc < 0)
+        return true;
     free(note->image);
     note->image = xstrdup(*image.digest ? image.digest : image.id);
     if (make_call(r, run, plan, at, &image, &call, &err) < 0) {
         run_set_trouble(r, run, note, "CreateContainerConfigError", err_text(&err));
-        return;
+        return true;
     }
     remove_older(r, run, m);
     if (create(r, run, call, &id, &err) < 0)
         run_set_trouble(r, run, note, "CreateContainerError", err_text(&err));
     else
         start_created(r, run, note, id);
+    return true;
 }

@@ -4,6 +4,9 @@
 ALLOWED=$WORK/shared
 mkdir -p "$ALLOWED/in" && echo shared >"$ALLOWED/in/file"
 NODE_FLAGS=(--sync-frequency 1s)
+mount -t tmpfs tmpfs /etc/containers/registries.conf.d && printf '[[registry]]\nlocation = "127.0.0.1:5001"\ninsecure = true\n' >/etc/containers/registries.conf.d/slow.conf
+python3 -c 'import socket, signal; s = socket.create_server(("127.0.0.1", 5001), backlog=100); signal.pause()' &
+PIDS+=($!)
 real_node_up "the node starts" --allowed-host-paths "$ALLOWED" --allowed-capabilities NET_BIND_SERVICE
 
 # ---- volumes ----
@@ -138,6 +141,16 @@ comes "a Pod has ten hooks that hang" hangs '[.status.containerStatuses[]? | sel
 pod polite 'main(.lifecycle.postStart.exec.command = ["true"])'
 comes "another Pod's hook is done nevertheless" polite "$READY"
 for name in loud patient hangs polite; do pod_delete $name; done
+
+# Registries that take a connection and say nothing; one worker of the node each would be all of them.
+for i in {1..20}; do pod "slow-$i" 'main(.image = "127.0.0.1:5001/x:1")'; done
+slow_are_begun() { [ "$(ss -Htn state established "( dport = :5001 )" | wc -l)" -ge 16 ]; }
+t "images are asked for from a registry that does not answer" within 60 slow_are_begun
+pod polite
+comes "another Pod starts nevertheless" polite "$READY"
+for i in {1..20}; do pod_delete "slow-$i"; done
+gone "and those that wait for it can be deleted" slow-20
+pod_delete polite
 
 # ---- hostile ones ----
 
