@@ -600,35 +600,6 @@ static bool may_be_json(const char *p, size_t n)
     return i < n && memchr("{[\"", p[i], 3);
 }
 
-/* Whether p starts with a character that JSON allows in a text and YAML refuses or reads otherwise:
- * controls above ASCII's, the line ends of Unicode, the byte order mark and what is none, half a
- * pair of surrogates as an escape. */
-static bool starts_oddly(const unsigned char *p, size_t n)
-{
-    if (p[0] == 0x7f)
-        return true;
-    if (p[0] == 0xc2)
-        return n > 1 && p[1] < 0xa0;
-    if (n < 3)
-        return false;
-    if (p[0] == 0xe2)
-        return p[1] == 0x80 && (p[2] == 0xa8 || p[2] == 0xa9);
-    if (p[0] == 0xef)
-        return (p[1] == 0xbb && p[2] == 0xbf) || (p[1] == 0xbf && p[2] >= 0xbe);
-    return p[0] == '\\' && p[1] == 'u' && (p[2] | 0x20) == 'd' && n > 3 &&
-           strchr("89abAB", p[3]) != NULL;
-}
-
-static bool is_for_both(const char *p, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (starts_oddly((const unsigned char *)p + i, n - i))
-            return false;
-        i += p[i] == '\\';
-    }
-    return true;
-}
-
 /* Numbers with fraction or exponent become what the YAML reader would have made of them: 2.0 is
  * 2. */
 static void round_numbers(cJSON *tree)
@@ -657,7 +628,7 @@ static bool read_as_json(const char *p, size_t n, const struct json_opts *opts, 
         .max_depth = opts ? opts->max_depth : 0,
         .max_nodes = opts && opts->max_nodes ? opts->max_nodes : NODES_MAX,
     };
-    if (!may_be_json(p, n) || !is_for_both(p, n) || json_parse(p, n, &strict, ret, NULL) < 0)
+    if (!may_be_json(p, n) || json_parse(p, n, &strict, ret, NULL) < 0)
         return false;
     round_numbers(*ret);
     return true;
