@@ -5,6 +5,7 @@
 
 #include "apiserver/base/json.h"
 #include "apiserver/base/mem.h"
+#include "node/lookup.h"
 
 #define FILE_MODE 0644
 
@@ -103,17 +104,6 @@ int volume_fill_secret(const struct volume *v, struct err *err)
 
 /* ---- the Pod's own fields ---- */
 
-static const cJSON *container_of(const cJSON *pod, const char *name)
-{
-    const cJSON *c;
-    cJSON_ArrayForEach(c, json_at(pod, "spec.containers"))
-    {
-        if (strcmp(json_str_or(c, "name", ""), name) == 0)
-            return c;
-    }
-    return NULL;
-}
-
 static int put_fields(const struct volume *v, const cJSON *spec, int64_t mode, struct err *err)
 {
     const cJSON *item;
@@ -123,7 +113,7 @@ static int put_fields(const struct volume *v, const cJSON *spec, int64_t mode, s
         const cJSON *resource = json_get(item, "resourceFieldRef");
         int rc;
         if (resource)
-            rc = env_resource(container_of(v->s->pod, json_str_or(resource, "containerName", "")),
+            rc = env_resource(lookup_spec(v->s->pod, json_str_or(resource, "containerName", "")),
                               resource, &text, err);
         else
             rc = env_field(v->s, json_str_or(item, "fieldRef.fieldPath", ""), &text, err);

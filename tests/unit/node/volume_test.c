@@ -143,6 +143,24 @@ START_TEST(test_host)
 }
 END_TEST
 
+/* ---- the Pod's own fields ---- */
+
+START_TEST(test_limits_of_an_init_container)
+{
+    if (!setup())
+        return;
+    SCOPED(json_free_p)
+    cJSON *pod = tree_of(
+        "{\"spec\":{\"volumes\":[{\"name\":\"x\",\"downwardAPI\":{\"items\":[{\"path\":\"file\","
+        "\"resourceFieldRef\":{\"containerName\":\"i\",\"resource\":\"limits.memory\"}}]}}],"
+        "\"initContainers\":[{\"name\":\"i\",\"resources\":{\"limits\":{\"memory\":\"7\"}}}],"
+        "\"containers\":[{\"name\":\"m\",\"volumeMounts\":[{\"name\":\"x\",\"mountPath\":\"/x\"}]}]"
+        "}}");
+    ck_assert_int_eq(make(pod, NULL, "7", NULL), 0);
+    teardown();
+}
+END_TEST
+
 /* ---- places in a container ---- */
 
 static size_t count_of(const cJSON *mounts, const char *place)
@@ -244,6 +262,6 @@ END_TEST
 SUITE(volume)
 {
     LOOP("host", test_host, 0, 2 * ARRAY_LEN(hosts)); /* by the Pod, and by a claim */
-    TESTS("volume", test_a_place_has_one_mount, test_a_run_that_is_over_leaves_nothing,
-          test_last_words_are_the_last);
+    TESTS("volume", test_limits_of_an_init_container, test_a_place_has_one_mount,
+          test_a_run_that_is_over_leaves_nothing, test_last_words_are_the_last);
 }
