@@ -262,21 +262,22 @@ int body_decode_object(const struct request *req, const struct kind *kind,
 }
 
 /* Options carry any version; an envelope without a kind is what was asked for. */
-static int read_options(struct str body, const char *kind, cJSON **ret, struct err *err)
+static int read_options(struct str body, const char *api_version, const char *kind, cJSON **ret,
+                        struct err *err)
 {
     struct wire_envelope e;
     int r = wire_open(body, &e, err);
     if (r < 0)
         return r;
     SCOPED_FREE char *given = text_or(e.kind, kind);
-    SCOPED_FREE char *version = text_or(e.api_version, "v1");
+    SCOPED_FREE char *version = text_or(e.api_version, api_version);
     if (strcmp(given, kind) != 0)
         return body_unregistered(given, version, err);
     return read_content(&e, wire_find(NULL, kind), version, kind, ret, err);
 }
 
-int body_decode_options(const struct request *req, const char *kind, struct pairs *findings,
-                        cJSON **ret, struct err *err)
+int body_decode_options(const struct request *req, const char *api_version, const char *kind,
+                        struct pairs *findings, cJSON **ret, struct err *err)
 {
     enum body_type type;
     SCOPED(json_free_p) cJSON *tree = NULL;
@@ -285,7 +286,7 @@ int body_decode_options(const struct request *req, const char *kind, struct pair
         negotiate_body(&req->headers, body_may_be_protobuf(req), &type, err) < 0)
         return -err->code;
     if (type == BODY_PROTOBUF)
-        return read_options(buf_str(&req->body), kind, ret, err);
+        return read_options(buf_str(&req->body), api_version, kind, ret, err);
     if (parse(buf_str(&req->body), type, &duplicates, &tree, err) < 0 ||
         body_check_head(tree, err) < 0)
         return -err->code;
@@ -293,7 +294,7 @@ int body_decode_options(const struct request *req, const char *kind, struct pair
     const char *version = json_str_or(tree, "apiVersion", "");
     bool is_default = !*version || strcmp(version, "/") == 0;
     if (*given && strcmp(given, kind) != 0)
-        return body_unregistered(given, is_default ? "meta.k8s.io/v1" : version, err);
+        return body_unregistered(given, is_default ? api_version : version, err);
     if (findings)
         add_findings(&duplicates, type, FIELD_VALIDATION_WARN, findings);
     *ret = steal(&tree);

@@ -21,10 +21,10 @@ int body_check_size(const struct request *req, struct err *err);
 int body_decode_object(const struct request *req, const struct kind *kind,
                        enum field_validation validation, struct pairs *findings, cJSON **ret,
                        struct err *err);
-/* Options (DeleteOptions) or a foreign kind: the kind may be absent. Repeated fields go to findings
- * unless that is NULL. Errors as above. */
-int body_decode_options(const struct request *req, const char *kind, struct pairs *findings,
-                        cJSON **ret, struct err *err);
+/* Options (DeleteOptions) or a foreign kind: kind and apiVersion may be absent, and are the given
+ * ones then. Repeated fields go to findings unless that is NULL. Errors as above. */
+int body_decode_options(const struct request *req, const char *api_version, const char *kind,
+                        struct pairs *findings, cJSON **ret, struct err *err);
 /* Whether kind and apiVersion are texts, and the latter a group and version. */
 int body_check_head(const cJSON *tree, struct err *err);
 /* no kind "X" is registered for version "Y" */

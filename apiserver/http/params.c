@@ -462,7 +462,7 @@ static int delete_from_body(struct request *req, struct delete_options *o, cJSON
                             struct err *causes, struct err *err)
 {
     cJSON *tree = NULL;
-    if (body_decode_options(req, "DeleteOptions", NULL, &tree, err) < 0)
+    if (body_decode_options(req, "meta.k8s.io/v1", "DeleteOptions", NULL, &tree, err) < 0)
         return -err->code;
     *ret_tree = tree;
     if (check_delete_types(tree, err) < 0)

@@ -43,7 +43,7 @@ static int bind(void *ctx, const cJSON *old, cJSON **ret, struct err *err)
 static int read_binding(const struct request *req, cJSON **ret, struct err *err)
 {
     const char *kind;
-    if (body_decode_options(req, "Binding", NULL, ret, err) < 0)
+    if (body_decode_options(req, "v1", "Binding", NULL, ret, err) < 0)
         return -(int)err->code;
     kind = json_str_or(*ret, "target.kind", "");
     if (json_str_or(*ret, "target.name", "")[0] && (!*kind || strcmp(kind, "Node") == 0))

@@ -29,19 +29,11 @@ int patch_call_read(struct patch_call *c, struct err *err)
     return body_decode_patch(c->req, c->type, &c->findings, &c->patch, err);
 }
 
-/* As kube-apiserver prints a map: members sorted. */
-static void print_sorted(const cJSON *tree, struct buf *out)
-{
-    SCOPED(json_free_p) cJSON *copy = json_copy(tree);
-    json_sort(copy);
-    json_print(copy, out);
-}
-
 int patch_call_invalid(const cJSON *patched, const char *why, struct err *err)
 {
     SCOPED(buf_fini) struct buf text = {0}, quoted = {0};
     SCOPED(err_fini) struct err causes = {0};
-    print_sorted(patched, &text);
+    json_print(patched, &text);
     buf_go_quote(&quoted, buf_cstr(&text), text.len);
     err_cause(&causes, "FieldValueInvalid", "patch", "Invalid value: %s: %s", buf_cstr(&quoted),
               why);
@@ -49,18 +41,22 @@ int patch_call_invalid(const cJSON *patched, const char *why, struct err *err)
 }
 
 /* A result that could not be decoded as an object is the patch's fault. */
+/* What is patched as it is stored is a map to kube-apiserver, which prints its members sorted. */
 static int check_result(const struct patch_call *c, const cJSON *patched, struct err *err)
 {
-    SCOPED(buf_fini) struct buf text = {0};
     SCOPED(err_fini) struct err why = {0};
     int rc = body_check_head(patched, &why);
     if (rc == 0 && (c->may_lack_type || *json_str_or(patched, "kind", "")))
         return 0;
+    SCOPED(json_free_p) cJSON *printed = json_copy(patched);
+    SCOPED(buf_fini) struct buf text = {0};
+    if (!c->may_lack_type)
+        json_sort(printed);
     if (rc == 0) {
-        print_sorted(patched, &text);
+        json_print(printed, &text);
         body_check_type_meta(patched, buf_str(&text), &why);
     }
-    return patch_call_invalid(patched, err_text(&why), err);
+    return patch_call_invalid(printed, err_text(&why), err);
 }
 
 static int apply_patch(const struct patch_call *c, const cJSON *old, cJSON **ret, struct err *err)

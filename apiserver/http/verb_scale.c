@@ -343,7 +343,7 @@ int verb_scale_update(struct pipeline *p, struct request *req, struct response *
     if (handler_check_name(req, err) < 0 ||
         negotiate(&req->headers, &req->params, NEGOTIATE_RESOURCE, &form, err) < 0 ||
         body_check_size(req, err) < 0 || params_write(req, "UpdateOptions", &options, err) < 0 ||
-        body_decode_options(req, "Scale", &findings, &scale, err) < 0 ||
+        body_decode_options(req, SCALE_VERSION, "Scale", &findings, &scale, err) < 0 ||
         check_scale(&call, scale, err) < 0 || check_names(&req->route, scale, err) < 0)
         return -(int)err->code;
     call.scale = scale;

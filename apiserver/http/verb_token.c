@@ -91,7 +91,8 @@ int verb_token(struct pipeline *p, struct request *req, struct response *resp, s
     if (handler_check_name(req, err) < 0 ||
         negotiate(&req->headers, &req->params, NEGOTIATE_RESOURCE, &form, err) < 0 ||
         params_write(req, "CreateOptions", &options, err) < 0 ||
-        body_decode_options(req, "TokenRequest", NULL, &tree, err) < 0 ||
+        body_decode_options(req, "authentication.k8s.io/v1", "TokenRequest", NULL, &tree, err) <
+            0 ||
         read_account(p, req, &account, err) < 0 ||
         read_bound(p, req, json_get(tree, "spec"), &pod, err) < 0 ||
         check_node(req, account, pod, json_get(tree, "spec"), err) < 0)
