@@ -16,7 +16,7 @@ forget_history() {
     revision=$(etcd_call kv/range '{"key":"AA=="}' | jq -r .header.revision) &&
         etcd_call kv/compaction "{\"revision\":\"$revision\",\"physical\":true}" && replace_server && within 60 one_server
 }
-declare -f kill_server replace_server secret_file etcd_call forget_history within one_server >"$WORK/server"
+declare -f kill_server replace_server secret_file etcd_call forget_history within rest one_server >"$WORK/server"
 export SYSTEM WORK CLUSTER CLUSTER_STATE
 
 relay env BASH_ENV="$WORK/server" "$CLUSTER" run "$programs/watches" "$KUBECONFIG" "$NS" "$SERVER_URL" "$WORK/serving-ca.crt"

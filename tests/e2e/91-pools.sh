@@ -31,8 +31,9 @@ policy=$(kubectl -n "$NS" get networkpolicy t-network-policy -o json)
 is "the template's policy selects its pods" "$(value sandboxtemplate/t '.metadata.labels.agents\.x-k8s\.io/sandbox-template-ref-hash')" \
     "$(jq -r '.spec.podSelector.matchLabels["agents.x-k8s.io/sandbox-template-ref-hash"]' <<<"$policy")"
 is "all five of them" 5 "$(kubectl -n "$NS" get pods -o name -l "agents.x-k8s.io/sandbox-template-ref-hash=$(jq -r '.spec.podSelector.matchLabels[]' <<<"$policy")" | wc -l)"
-is "only the router may connect" '[{"from":[{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"agent-sandbox-system"}},"podSelector":{"matchLabels":{"app":"sandbox-router"}}}]}]' \
-    "$(jq -cS .spec.ingress <<<"$policy")"
+ROUTER='[{from: [{namespaceSelector: {matchLabels: {"kubernetes.io/metadata.name": "agent-sandbox-system"}},
+    podSelector: {matchLabels: {app: "sandbox-router"}}}]}]'
+t "only the router may connect" jq -e ".spec.ingress == $ROUTER" <<<"$policy"
 is "nothing private may be connected to" '10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 169.254.0.0/16 fc00::/7 fe80::/10' \
     "$(jq -r '[.spec.egress[].to[].ipBlock.except[]] | join(" ")' <<<"$policy")"
 

@@ -132,10 +132,13 @@ is "and has not run again" 1 "$(grep -c begun "$WORK/shelf/once")"
 pod_delete once
 comes "what runs for ever runs again" "$POD" "$READY and .status.containerStatuses[0].restartCount == 1 and .metadata.uid == \"$UID_BEFORE\""
 is "in another container" no "$([ "$ID" = "$(container "$POD")" ] && echo yes || echo no)"
-ready "the example as well" "$SANDBOXES/sandboxes/hello"
-IP=$(kube GET "$SANDBOXES/sandboxes/hello" | jq -r '.status.podIPs[0]')
-like "it serves its page at the address that it has now" "^hello from hello, first started" "$(curl -s --max-time 10 "http://$IP:8080/")"
-is "which is what its name leads to" "$IP" "$(inside "$POD" nslookup hello.default.svc.cluster.local | awk '/^Address/ { a = $NF } END { print a }')"
+comes "the example as well" hello "$READY and .status.containerStatuses[0].restartCount == 1"
+IP=$(get hello .status.podIP)
+tells_address() { [ "$IP" = "$(kube GET "$SANDBOXES/sandboxes/hello" | jq -r '.status.podIPs[0]')" ]; }
+t "its Sandbox tells the address that it has now" within 60 tells_address
+like "it serves its page there" "^hello from hello, first started" "$(curl -s --retry 10 --retry-connrefused --max-time 10 "http://$IP:8080/")"
+name_leads_there() { [ "$IP" = "$(inside "$POD" nslookup hello.default.svc.cluster.local | awk '/^Address/ { a = $NF } END { print a }')" ]; }
+t "which is what its name leads to" within 60 name_leads_there
 t "the pool is full again" within 90 pool_is_full
 
 # ---- the end ----
