@@ -280,6 +280,14 @@ static void end_calls(struct app *a)
     fetch_end_at(a->fetch, clock_monotonic_ms(&clock_system) + grace_ms + LAST_CALLS_MS);
 }
 
+/* From now on it may be said to be ready. */
+static int end_start(struct app *a, struct err *err)
+{
+    (void)err;
+    atomic_store(&a->is_started, true);
+    return 0;
+}
+
 /* Not ready any more, so that whoever spreads requests sends no more of them. */
 static void drain(struct app *a)
 {
@@ -309,7 +317,7 @@ static const struct part {
     {start_server, stop_server},
     {standalone_connect, NULL}, /* to the server, now that it has a port */
     {leading_start, leading_stop},
-    {NULL, drain},
+    {end_start, drain},
 };
 
 int app_start(struct app *a, struct err *err)

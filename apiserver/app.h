@@ -33,10 +33,11 @@ struct app {                /* starts as {0} */
     struct gauges *gauges;
     struct auth *auth;
     struct idle_activity activity;
-    struct health_check checks[4];     /* ended by a row without name */
+    struct health_check checks[5];     /* ended by a row without name */
     _Atomic int64_t store_answered_ms; /* when it was last found well */
     struct pipeline *pipeline;
     struct server *server;
+    atomic_bool is_started; /* every part */
     struct reconcile *reconcile;
     struct store_leader *_Atomic leader;
 

@@ -117,12 +117,19 @@ static bool check_namespaces(void *ctx)
     return !a->namespaces || namespaces_are_known(a->namespaces);
 }
 
+/* The listener is there before the files are that a server without a cluster writes. */
+static bool check_startup(void *ctx)
+{
+    return atomic_load(&((struct app *)ctx)->is_started);
+}
+
 void hooks_checks(struct app *a)
 {
     const struct health_check checks[] = {
         {.name = "etcd", .ok = check_store, .ctx = a, .is_ready_only = true},
         {.name = "informer-sync", .ok = check_namespaces, .ctx = a, .is_ready_only = true},
         {.name = "authentication", .ok = check_auth, .ctx = a, .is_ready_only = true},
+        {.name = "startup", .ok = check_startup, .ctx = a, .is_ready_only = true},
         {0},
     };
     static_assert(sizeof checks == sizeof a->checks);

@@ -51,7 +51,7 @@ claimed=$(kubectl -n "$NS" get pods -l '!agents.x-k8s.io/warm-pool-sandbox' -o '
 is "the pods of claims have left the pool" 5 "$(wc -l <<<"$claimed")"
 name=${bound[0]% *}
 is "C-t124 the claim owns its Sandbox" SandboxClaim/c1 "$(value "sandbox/$name" '.metadata.ownerReferences[0].kind')/$(value "sandbox/$name" '.metadata.ownerReferences[0].name')"
-kubectl -n "$NS" get sandboxclaim c1 -w -o 'jsonpath={.status.conditions[?(@.type=="Ready")].status}{"\n"}' >"$WORK/readiness" 2>&1 & # it may be over soon
+kubectl -n "$NS" get sandboxclaims --field-selector metadata.name=c1 -w -o 'jsonpath={.status.conditions[?(@.type=="Ready")].status}{"\n"}' >"$WORK/readiness" 2>&1 & # it may be over soon
 watch=$!
 t "C-t124 the claim is Ready" within 30 grep -qx True "$WORK/readiness"
 kubectl -n "$NS" delete pod "$name" --wait=false >/dev/null

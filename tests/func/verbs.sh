@@ -281,6 +281,8 @@ documents() {
     like "metrics: requests are counted" '^apiserver_request_total\{.*verb="POST".*\} [1-9]' "$BODY"
     answers "livez, check by check" 200 GET '/livez?verbose'
     has "livez: names them" '[+]ping ok' "$BODY"
+    answers "readyz, too" 200 GET '/readyz?verbose'
+    has "readyz: the end of the start is one" '[+]startup ok' "$BODY"
     answers "an answer in YAML" 200 GET "$SANDBOXES" -H 'Accept: application/yaml'
     like "that is YAML" '^kind: SandboxList$' "$BODY"
     answers "a long answer is compressed" 200 GET /openapi/v2 -H 'Accept-Encoding: gzip'
