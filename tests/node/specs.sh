@@ -146,11 +146,11 @@ for name in loud patient hangs polite; do pod_delete $name; done
 for i in {1..20}; do pod "slow-$i" 'main(.image = "127.0.0.1:5001/x:1")'; done
 slow_are_begun() { [ "$(ss -Htn state established "( dport = :5001 )" | wc -l)" -ge 16 ]; }
 t "images are asked for from a registry that does not answer" within 60 slow_are_begun
-pod polite
-comes "another Pod starts nevertheless" polite "$READY"
+pod prompt
+comes "another Pod starts nevertheless" prompt "$READY"
 for i in {1..20}; do pod_delete "slow-$i"; done
 gone "and those that wait for it can be deleted" slow-20
-pod_delete polite
+pod_delete prompt
 
 # ---- hostile ones ----
 
