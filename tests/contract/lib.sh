@@ -248,6 +248,8 @@ SERVER=${SERVER:-$ROOT/build/gcc/sandbox-apiserver}
 OWN_PID='' OWN_PORT='' ETCD_DIR=$WORK/etcd ETCD_URL=''
 # shellcheck source=tests/lib/etcd.sh
 . "$ROOT/tests/lib/etcd.sh"
+# shellcheck source=tests/lib/children.sh
+. "$ROOT/tests/lib/children.sh"
 OWN_KUBECONFIG=$KUBECONFIG
 
 # own_up [FLAG...]: starts it, or starts it again on the port and with the data it had, and waits until it is ready. The reconciler is
@@ -354,10 +356,9 @@ run_checks() {
 }
 
 finish() {
-    local pid
     trap - EXIT
     if declare -F restore >/dev/null; then restore; fi
-    for pid in "${PIDS[@]}"; do kill "$pid" 2>/dev/null; done
+    end_children TERM "${PIDS[@]}"
     if [ -s "$ETCD_DIR/pid" ]; then etcd_signal CONT 2>/dev/null; fi
     own_down
     etcd_stop "$ETCD_DIR"

@@ -12,6 +12,8 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 . "$ROOT/tests/lib/tap.sh"
 # shellcheck source=tests/lib/within.sh
 . "$ROOT/tests/lib/within.sh"
+# shellcheck source=tests/lib/children.sh
+. "$ROOT/tests/lib/children.sh"
 # shellcheck source=tests/lib/etcd.sh
 . "$ROOT/tests/lib/etcd.sh"
 OUT=$(cd "$(dirname "$SERVER")" && pwd) || exit 1
@@ -278,10 +280,10 @@ LOAD=$ROOT/build/${BUILD%%-*}/tests/func/load
 # ---- end ----
 
 finish() {
-    local rc=$? pid reports
+    local rc=$? reports
     trap - EXIT
     trap '' TERM INT HUP PIPE # what was begun here ends here, whoever reads of it
-    for pid in "${PIDS[@]}"; do kill -9 "$pid" 2>/dev/null; done
+    end_children KILL "${PIDS[@]}"
     if [ -n "$SERVER_PID" ]; then
         server_stop
         is "the server ends with exit code 0" 0 $?

@@ -92,15 +92,17 @@ def changes(api):
 
 
 def events(api, version):
-    seen = []
+    seen, is_deleted, is_released = [], False, False
     for event in watch.Watch().stream(api.list_namespaced_custom_object, *WHERE, field_selector="metadata.name=watched",
                                       resource_version=version, timeout_seconds=30):
         seen.append(event["type"])
         if seen == ["ADDED"]:
             api.patch_namespaced_custom_object(*WHERE, "watched", {"metadata": {"finalizers": ["compat.test/hold"]}})
-        elif event["object"]["metadata"].get("deletionTimestamp") and event["type"] == "MODIFIED":
+        elif event["object"]["metadata"].get("deletionTimestamp") and event["type"] == "MODIFIED" and not is_released:
+            is_released = True  # once: the controller writes meanwhile
             api.patch_namespaced_custom_object(*WHERE, "watched", {"metadata": {"finalizers": None}})
-        elif event["object"]["metadata"].get("finalizers") and event["type"] == "MODIFIED":
+        elif event["object"]["metadata"].get("finalizers") and event["type"] == "MODIFIED" and not is_deleted:
+            is_deleted = True
             api.delete_namespaced_custom_object(*WHERE, "watched")
         if event["type"] == "DELETED":
             break
