@@ -358,7 +358,6 @@ static cJSON *kind_of_shared(const struct shape *shape, enum doc_form form)
 static cJSON *shared_schema(const struct shape *shape, enum doc_form form)
 {
     cJSON *gvk = kind_of_shared(shape, form);
-
     cJSON *s = shape_schema(shape, form);
     if (strcmp(shape->name, "Time") == 0)
         set_type(s, "string", "date-time");

@@ -141,8 +141,6 @@ static bool is_write(const struct request *req)
            !is_verb(req, "head");
 }
 
-#define MS_NS 1000000 /* in a millisecond */
-
 /* Less than anything takes: kube-apiserver does not even begin, and answers with a Status that has
  * lost its kind. */
 static int respond_late(struct response *resp)

@@ -40,5 +40,6 @@ int params_delete(struct request *req, struct delete_options *ret, cJSON **ret_t
 
 /* A number of the query; 0 when it is not there. Errors: ERR_BAD_REQUEST with Go's text. */
 int params_int(const struct pairs *params, const char *name, int64_t *ret, struct err *err);
+#define MS_NS 1000000 /* nanoseconds in a millisecond */
 /* Go's duration (300ms, 1m30s) in ns. -1 with Go's text in err. */
 int params_duration(const char *text, int64_t *ret_ns, struct err *err);

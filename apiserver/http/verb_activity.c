@@ -40,7 +40,7 @@ static int wait_until(const struct request *req, int64_t *ret_ms, struct err *er
         return 0;
     if (params_duration(text, &ns, err) < 0)
         return err_wrap(err, "invalid wait specified in the request URL");
-    int64_t until_ms = clock_monotonic_ms(&clock_system) + (ns > 0 ? ns / 1000000 : 0);
+    int64_t until_ms = clock_monotonic_ms(&clock_system) + (ns > 0 ? ns / MS_NS : 0);
     *ret_ms = until_ms < req->deadline_ms ? until_ms : req->deadline_ms;
     return 0;
 }

@@ -40,8 +40,8 @@ int patch_call_invalid(const cJSON *patched, const char *why, struct err *err)
     return err_invalid(&causes, "", "", "", err);
 }
 
-/* A result that could not be decoded as an object is the patch's fault. */
-/* What is patched as it is stored is a map to kube-apiserver, which prints its members sorted. */
+/* A result that could not be decoded as an object is the patch's fault. What is patched as it is
+ * stored is a map to kube-apiserver, which prints its members sorted. */
 static int check_result(const struct patch_call *c, const cJSON *patched, struct err *err)
 {
     SCOPED(err_fini) struct err why = {0};

@@ -39,7 +39,9 @@ struct creation {
     const char *namespace_name;
     const struct write_options *opts;
     int64_t deadline_ms;
-    bool is_last_attempt_of_many; /* or the only one, though the name might have been drawn */
+    /* Of a taken name it is said that another may be drawn: at the last of many attempts, and at
+     * the only one with a name that might have been drawn. */
+    bool is_generated;
     const struct update_request *update; /* of what is not there; NULL = POST */
 };
 
@@ -58,7 +60,7 @@ static int create_dry(const struct creation *c, const cJSON *object, char *take_
         return rc;
     rc = current_cached(c->registry, c->table, c->namespace_name, name, &present);
     if (rc != -ERR_NOT_FOUND)
-        return refuse_taken(c->table, name, present, c->is_last_attempt_of_many, err);
+        return refuse_taken(c->table, name, present, c->is_generated, err);
     if (may_bind && bind_try_next(&t, object))
         return object_from_bytes(kind, steal(&t.claim_json), t.claim_len, 0, ret, err);
     return object_from_bytes(kind, steal(&json), len, 0, ret, err);
@@ -95,7 +97,7 @@ static int create_attempt(const struct creation *c, const cJSON *object, const s
     int rc = commit_run(&commit, &rev, &current, err);
     if (rc == COMMIT_RACED) {
         (void)current_of_race(c->table, name, &current, &present, NULL);
-        return refuse_taken(c->table, name, present, c->is_last_attempt_of_many, err);
+        return refuse_taken(c->table, name, present, c->is_generated, err);
     }
     if (rc != COMMITTED)
         return rc < 0 ? rc : 1;
@@ -203,13 +205,13 @@ int registry_create(struct registry *r, const struct kind *kind, const char *nam
     deadline_default(&c.deadline_ms);
     if (registry_wait_loaded(r, kind, err) < 0)
         return -ERR_UNAVAILABLE;
-    c.is_last_attempt_of_many = json_str_or(original, "metadata.generateName", "")[0] != '\0';
+    c.is_generated = json_str_or(original, "metadata.generateName", "")[0] != '\0';
     if (!is_name_generated(original))
         return create_once(&c, original, opts->warnings, ret, err);
     int rc = -ERR_ALREADY_EXISTS;
     for (int attempt = 1; attempt <= NAME_ATTEMPTS && rc == -ERR_ALREADY_EXISTS; attempt++) {
         SCOPED(json_free_p) cJSON *object = json_copy(original);
-        c.is_last_attempt_of_many = attempt == NAME_ATTEMPTS;
+        c.is_generated = attempt == NAME_ATTEMPTS;
         rc = create_once(&c, object, attempt == 1 ? opts->warnings : NULL, ret, err);
     }
     return rc;
